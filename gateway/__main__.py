@@ -1,0 +1,5 @@
+"""`python -m gateway` is `catchment`."""
+
+from gateway.cli import main
+
+main()

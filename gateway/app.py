@@ -1,0 +1,137 @@
+"""The gateway process: one FastAPI application in front of the whole house."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any, cast
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from redis.exceptions import RedisError
+from sqlalchemy.exc import DBAPIError
+from starlette.middleware import Middleware
+
+import gateway.console.routes
+import gateway.corpus.routes
+import gateway.ingestion.routes
+import gateway.tenancy.routes
+from gateway import metrics
+from gateway.corpus.blobs import BlobStore
+from gateway.db import Database
+from gateway.errors import ConfigurationError, StoreUnavailable
+from gateway.http import API_PREFIX, EXCEPTION_HANDLERS, Db, RequestContext
+from gateway.ingestion import bell
+from gateway.ingestion import repository as ledger
+from gateway.logs import emit
+from gateway.migration import head_revision
+from gateway.settings import Settings
+from gateway.tenancy import repository as tenancy
+from gateway.tenancy.access import Authentication, Reader
+
+# Everything under API_PREFIX. A noun that gets routes is added here.
+API_ROUTERS: tuple[APIRouter, ...] = (
+    gateway.tenancy.routes.router,
+    gateway.ingestion.routes.router,
+    gateway.corpus.routes.router,
+)
+# A worker beats at every sweep, by default once a second; a minute of silence means that nobody sweeps.
+SWEEPER_SILENCE_SECONDS = 60
+
+house = APIRouter(include_in_schema=False)
+
+
+@house.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers. Whether its stores do is a matter of /readyz."""
+    return {"status": "ok"}
+
+
+@house.get("/readyz")
+async def readyz(request: Request, db: Db) -> Response:
+    checks = {**await _database_checks(db), "redis": await _redis_check(request)}
+    ready = all(finding == "ok" for finding in checks.values())
+    return JSONResponse(
+        {"status": "ready" if ready else "not ready", "checks": checks}, status_code=200 if ready else 503
+    )
+
+
+_code_revision = cache(head_revision)  # read from the files once; they do not change under a running process
+
+
+async def _database_checks(db: Database) -> dict[str, str]:
+    try:
+        async with db.routing_session() as session:
+            revision = await tenancy.schema_revision(session)
+            age = await tenancy.sweeper_age_seconds(session)
+    except (StoreUnavailable, DBAPIError) as error:
+        return {"database": f"does not answer ({type(error).__name__})"}
+    head = _code_revision()
+    silent = age is not None and age > SWEEPER_SILENCE_SECONDS
+    behind = f"at {revision}, this version needs {head}: catchment migrate"
+    return {
+        "database": "ok",
+        "migrations": "ok" if revision == head else behind,
+        "sweeper": f"silent for {age:.0f} s: is a worker running?" if silent else "ok",
+    }
+
+
+async def _redis_check(request: Request) -> str:
+    try:
+        await request.app.state.redis.ping()
+    except (RedisError, OSError) as error:
+        return f"does not answer ({type(error).__name__})"
+    return "ok"
+
+
+@house.get("/metrics")
+async def show_metrics(db: Db) -> Response:
+    async with db.sweeper_session() as session:
+        jobs, oldest = await ledger.count_jobs(session)
+    return Response(metrics.render(jobs, oldest), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@house.get("/v1/openapi.json")
+async def openapi(request: Request, _principal: Reader) -> dict[str, Any]:
+    return cast("FastAPI", request.app).openapi()
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
+    try:
+        await app.state.db.check_role()
+        emit("house.ready", component="gateway")
+        yield
+        emit("house.stopping", component="gateway")
+    except Exception as error:
+        app.state.refusal = error  # the server would only log it; `catchment gateway` raises it again
+        raise
+    finally:
+        await app.state.redis.aclose()
+        await app.state.db.dispose()
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Everything is put together here and opened by the first use; only the lifespan talks to the stores."""
+    if settings.database_url is None or settings.redis_url is None:
+        raise ConfigurationError(
+            "Set CATCHMENT_DATABASE_URL and CATCHMENT_REDIS_URL, or start everything with `catchment up`."
+        )
+    app = FastAPI(
+        title="Catchment",
+        description="One door through which everything an organisation knows enters one searchable corpus.",
+        openapi_url=None,
+        redirect_slashes=False,  # a path has one spelling
+        lifespan=_lifespan,
+        middleware=[Middleware(RequestContext), Middleware(Authentication)],
+        exception_handlers=cast("Any", EXCEPTION_HANDLERS),
+    )
+    app.state.settings = settings
+    app.state.db = Database(settings.database_url.get_secret_value(), pool_size=settings.database_pool_size)
+    app.state.redis = bell.connect(settings.redis_url.get_secret_value())
+    app.state.blobs = BlobStore.of(settings)
+    app.include_router(house)
+    for router in API_ROUTERS:
+        app.include_router(router, prefix=API_PREFIX)
+    app.include_router(gateway.console.routes.router)
+    gateway.console.routes.mount_static(app)
+    return app

@@ -1,0 +1,172 @@
+"""`catchment ingest PATH…` and `catchment why ID`: content in, and an answer when it did not come out."""
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected, show_one
+from gateway.errors import CatchmentError, InvalidRequest
+
+INGEST_EXAMPLES = "Example: catchment ingest ./handbook report.pdf --scope mandate --tag handbook"
+WHY_EXAMPLES = "Example: catchment why handbook/intro.md"
+
+# What a folder holds besides knowledge.
+SKIPPED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".catchment"}
+UPLOADS_AT_ONCE = 4
+ENDED = {"indexed", "failed", "skipped", "superseded", "cancelled"}
+
+
+@dataclass
+class Item:
+    path: Path
+    source_id: str
+    outcome: str = ""
+    status: str = ""
+    reason: str = ""
+    job_id: str | None = None
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="files and folders; folders are walked")],
+    scope: Annotated[str, typer.Option(help="personal or mandate")] = "personal",
+    tag: Annotated[list[str] | None, typer.Option(help="tag for every file; may be repeated")] = None,
+    neutralize: Annotated[bool, typer.Option("--neutralize", help="mask personal data")] = False,
+    url: Url = None,
+    api_key: ApiKey = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload files and folders and wait until they are searchable; exit code 1 if any failed.
+
+    A file is known by its path below the folder that was named, so a second run only brings what changed.
+    """
+    items = list(_walk(paths))
+    fields = {"scope": scope, "tags": ",".join(tag or []), "neutralize": str(neutralize).lower()}
+    with connected(url, api_key, data_dir) as api, _progress(len(items), quiet=as_json) as advance:
+        with ThreadPoolExecutor(UPLOADS_AT_ONCE) as uploads:
+            for _ in uploads.map(lambda item: _upload(api, item, fields), items):
+                advance("uploaded")
+        _wait(api, items, advance)
+    _report(items, as_json=as_json)
+    if any(item.status == "failed" for item in items):
+        raise typer.Exit(1)
+
+
+def why(
+    external_id: Annotated[str, typer.Argument(help="the source's own id: a path, a message id, a URL")],
+    url: Url = None,
+    api_key: ApiKey = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why something is, or is not, in the corpus."""
+    with connected(url, api_key, data_dir) as api:
+        found = api.call("GET", "/why", params={"externalId": external_id})
+    if as_json:
+        show_one(found, as_json=True)
+        return
+    typer.echo(found["answer"])
+    for moment in found["timeline"]:
+        typer.echo(f"  {moment['at'][:19]}  {moment['status']:<10} {moment['reason'] or ''}")
+
+
+def _walk(paths: list[Path]) -> Iterator[Item]:
+    for path in paths:
+        if path.is_file():
+            yield Item(path, path.name)
+        elif path.is_dir():
+            for folder, folders, files in os.walk(path):
+                folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
+                for name in sorted(files):
+                    found = Path(folder) / name
+                    if found.is_file():
+                        yield Item(
+                            found, str(found.relative_to(path.absolute().parent if path.name else path))
+                        )
+        else:
+            raise InvalidRequest(f"There is no file or folder {path}.")
+
+
+def _upload(api: Api, item: Item, fields: dict[str, str]) -> None:
+    try:
+        with item.path.open("rb") as content:
+            handle = api.call(
+                "POST",
+                "/files",
+                files={"file": (item.path.name, content)},
+                data={"sourceId": item.source_id, "title": item.source_id, **fields},
+            )
+    except (CatchmentError, OSError) as error:
+        item.outcome, item.status = "refused", "failed"
+        item.reason = error.detail if isinstance(error, CatchmentError) else str(error.strerror)
+        return
+    item.outcome, item.status = handle["outcome"], handle["status"]
+    item.reason, item.job_id = handle["reason"] or "", handle["jobId"]
+
+
+def _wait(api: Api, items: list[Item], advance: Any) -> None:
+    waiting = [item for item in items if item.job_id and item.status not in ENDED]
+    for _ in range(len(items) - len(waiting)):
+        advance("done")
+    while waiting:
+        for item in list(waiting):
+            status = api.call("GET", f"/ingestions/{item.job_id}")
+            if status["status"] in ENDED:
+                item.status, item.reason = status["status"], status["reason"] or ""
+                waiting.remove(item)
+                advance("done")
+        if waiting:
+            time.sleep(0.2)
+
+
+class _progress:  # noqa: N801 - used as a with-statement word
+    """A bar on a terminal, nothing in a pipe: the report at the end is the plain line."""
+
+    def __init__(self, total: int, *, quiet: bool) -> None:
+        self._total, self._shown = total, not quiet and sys.stderr.isatty()
+        self._bars: dict[str, Any] = {}
+
+    def __enter__(self) -> Any:
+        if not self._shown:
+            return lambda _name: None
+        from rich.console import Console  # noqa: PLC0415 - only where something is drawn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+
+        self._progress = Progress(
+            "{task.description:<9}",
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._progress.start()
+        for name in ("uploaded", "done"):
+            self._bars[name] = self._progress.add_task(name, total=self._total)
+        return lambda name: self._progress.advance(self._bars[name])
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._shown:
+            self._progress.stop()
+
+
+def _report(items: list[Item], *, as_json: bool) -> None:
+    counts = Counter("duplicate" if item.outcome == "duplicate" else item.status for item in items)
+    if as_json:
+        listed = [
+            {"path": str(i.path), "outcome": i.outcome, "status": i.status, "reason": i.reason} for i in items
+        ]
+        show_one({"counts": dict(counts), "files": listed}, as_json=True)
+        return
+    for item in items:
+        if item.status in {"failed", "skipped"}:
+            typer.echo(f"{item.status}: {item.path}  {item.reason}", err=item.status == "failed")
+    summary = ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "nothing found"
+    typer.echo(summary)

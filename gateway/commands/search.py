@@ -1,0 +1,121 @@
+"""`catchment search`: what the corpus has to say, on a terminal, with the place of every passage."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gateway.commands.api import ApiKey, AsJson, DataDir, Url, connected
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+EXAMPLES = "Example: catchment search 'how long do refunds take' --limit 3"
+
+SHOWN_CHARACTERS = 420  # of a passage; five lines of a terminal
+_BEFORE = 80  # characters shown before the first word that matches
+_LANGUAGES = ("en", "de", "fr", "es")  # whose endings the colouring knows
+_WORD = re.compile(r"\w+(?:[.@'-]\w+)*")
+
+
+def search(
+    query: Annotated[
+        str, typer.Argument(help="a question or keywords; “quoted words” are found as they stand")
+    ],
+    *,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="how many hits")] = 5,
+    types: Annotated[list[str] | None, typer.Option("--type", help="only this type; may be repeated")] = None,
+    source_kinds: Annotated[
+        list[str] | None, typer.Option("--source-kind", help="only this kind of source; may be repeated")
+    ] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="only with this tag; may be repeated")
+    ] = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search the corpus, by meaning and by words."""
+    params: dict[str, Any] = {"q": query, "limit": limit, "origin": "cli"}
+    for name, values in (("types", types), ("sourceKinds", source_kinds), ("tags", tags)):
+        if values:
+            params[name] = ",".join(values)
+    with connected(url, api_key, data_dir) as api:
+        found = api.call("GET", "/search", params=params)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    _show(query, found)
+
+
+def _show(query: str, found: dict[str, Any]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only where something is drawn
+
+    from gateway.corpus.boundary import escape  # noqa: PLC0415
+    from gateway.corpus.lexical.terms import query_terms  # noqa: PLC0415
+
+    console = Console(soft_wrap=True, highlight=False)
+    if not found["hits"]:
+        console.print("Nothing was found.")
+        return
+    wanted = {term for group in query_terms(query, _LANGUAGES) for term in group}
+    for number, hit in enumerate(found["hits"], 1):
+        citation = hit["citation"]
+        title = escape(hit["title"] or "(without a title)")
+        console.print(f"{number}. ", style="dim", end="")
+        console.print(title, style="bold", markup=False, end="")
+        console.print(f"  {hit['score']:.3f}", style="cyan")
+        origin = [citation["sourceKind"], place(citation["locator"]), citation["uri"] or ""]
+        console.print("   " + " · ".join(escape(part) for part in origin if part), style="dim", markup=False)
+        console.print(coloured(escape(hit["text"]), wanted))
+        console.print(f"   document {hit['documentId']}\n", style="dim")
+    console.print(f"{len(found['hits'])} hits in {found['tookMs']} ms", style="dim")
+
+
+def place(locator: dict[str, Any]) -> str:
+    """Where in its source a passage stands, in words."""
+    match locator.get("kind"):
+        case "pdf":
+            return f"page {locator['page']}"
+        case "code":
+            symbol = f" ({locator['symbol']})" if locator.get("symbol") else ""
+            return f"{locator['path']}:{locator['lineStart']}–{locator['lineEnd']}{symbol}"
+        case "ticket":
+            return f"ticket {locator['ticketId']}"
+        case "mail":
+            return f"message {locator['messageId']}"
+        case "office":
+            named = ((name, locator.get(name)) for name in ("section", "slide", "sheet", "cellRange"))
+            return ", ".join(f"{name} {value}" for name, value in named if value is not None)
+        case _:
+            return f"characters {locator.get('charStart', 0)}–{locator.get('charEnd', 0)}"
+
+
+def coloured(text: str, wanted: set[str]) -> "Text":
+    """The part of an escaped passage around the first word that was looked for, such words in colour."""
+    from rich.text import Text  # noqa: PLC0415
+
+    spans = matches(text, wanted)
+    start = max(0, spans[0][0] - _BEFORE) if spans else 0
+    end = min(len(text), start + SHOWN_CHARACTERS)
+    line = re.sub(r"\s", " ", text[start:end])  # one for one, so that the spans still fit
+    shown = Text(("…" if start else "") + line + ("…" if end < len(text) else ""))
+    offset = (1 if start else 0) - start
+    for low, high in spans:
+        if high <= end:
+            shown.stylize("bold yellow", low + offset, high + offset)
+    shown.pad_left(3)
+    return shown
+
+
+def matches(text: str, wanted: set[str]) -> list[tuple[int, int]]:
+    """Spans of the words that are one of the terms in any of the languages."""
+    from gateway.corpus.lexical.terms import count_terms  # noqa: PLC0415
+
+    def is_wanted(word: str, languages: Sequence[str] = _LANGUAGES) -> bool:
+        return any(not wanted.isdisjoint(count_terms(word, language)) for language in languages)
+
+    return [found.span() for found in _WORD.finditer(text) if is_wanted(found[0])]

@@ -1,0 +1,88 @@
+"""`catchment gateway`, `worker` and `migrate`: one process each, for those who run the stores themselves."""
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.commands.api import DataDir
+from gateway.embedded.instance import Instance, NoInstance, chosen_data_dir
+from gateway.embedded.preflight import check_port
+from gateway.errors import ConfigurationError
+from gateway.settings import Settings, get_settings
+
+GATEWAY_EXAMPLES = "Example: CATCHMENT_DATABASE_URL=postgresql://… CATCHMENT_REDIS_URL=redis://… catchment gateway --port 8440"
+WORKER_EXAMPLES = "Example: CATCHMENT_WORKER_SLOTS=4 catchment worker"
+MIGRATE_EXAMPLES = "Example: CATCHMENT_OWNER_DATABASE_URL=postgresql://… catchment migrate"
+
+
+def gateway(
+    host: Annotated[str | None, typer.Option(help="address to listen on; default CATCHMENT_HOST")] = None,
+    port: Annotated[int | None, typer.Option(help="port to listen on; default CATCHMENT_PORT")] = None,
+) -> None:
+    """Run the gateway alone: HTTP API and console."""
+    import logging  # noqa: PLC0415
+
+    import uvicorn  # noqa: PLC0415
+
+    from gateway.app import create_app  # noqa: PLC0415
+    from gateway.logs import configure_logs, emit  # noqa: PLC0415
+
+    settings = get_settings()
+    configure_logs(log_format=settings.log_format, level=settings.log_level, data_dir=settings.data_dir)
+    where = host or settings.host
+    app = create_app(settings)
+    emit("house.starting", component="gateway")
+    # Requests and failures are logged by us, with their ids; what remains is the server talking to itself.
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=where,
+            port=check_port(where, settings.port if port is None else port),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )
+    )
+    with suppress(SystemExit):  # how it ends when the application refused to start
+        server.run()
+    if not server.started:
+        raise getattr(app.state, "refusal", None) or ConfigurationError("The gateway could not start.")
+
+
+def worker() -> None:
+    """Run a worker alone; start as many as you need."""
+    os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606 - our own program
+
+
+def migrate(
+    down_to: Annotated[
+        str | None, typer.Option(help="take migrations back to this revision; what they hold is lost")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Bring the database schema up to date."""
+    from gateway.migration import migrate as run  # noqa: PLC0415
+
+    url = owner_url(get_settings(), data_dir)
+    revision = run(url, down_to, down=True) if down_to else run(url)
+    typer.echo(f"The schema is at {revision}.")
+
+
+def owner_url(settings: Settings, data_dir: Path | None) -> str:
+    """As configured, else that of the embedded database, which must be running."""
+    from gateway.embedded.postgres import EmbeddedPostgres  # noqa: PLC0415
+
+    if settings.owner_database_url is not None:
+        return settings.owner_database_url.get_secret_value()
+    folder = chosen_data_dir(data_dir)
+    try:
+        Instance.read(folder)
+    except NoInstance as error:
+        raise ConfigurationError(f"Set CATCHMENT_OWNER_DATABASE_URL. {error}") from None
+    return EmbeddedPostgres(folder).owner_url

@@ -1,0 +1,133 @@
+"""`catchment up`: everything in one process tree, ready to be used by one person on one machine."""
+
+import asyncio
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import SecretStr
+
+from gateway.embedded.instance import Instance, chosen_data_dir
+from gateway.embedded.preflight import check_folder, check_port
+from gateway.embedded.private_files import private_folder, write_private
+from gateway.settings import Settings
+
+EXAMPLES = "Example: catchment up --demo --port 8440 --data-dir ./data"
+# A log of this size is put aside at the next start; one predecessor is kept.
+LARGEST_LOG_BYTES = 100 * 1024 * 1024
+_HELD_LINES = 1000
+
+
+class Terminal:
+    """One line with the way in, then the logs: what is said before that line waits for it."""
+
+    def __init__(self) -> None:
+        self._held: deque[str] | None = deque(maxlen=_HELD_LINES)
+        self._lock = threading.Lock()
+
+    def line(self, line: str) -> None:
+        with self._lock:
+            if self._held is None:
+                print(line, flush=True)  # noqa: T201 - this is the terminal
+            else:
+                self._held.append(line)
+
+    def child_line(self, name: str, line: str) -> None:
+        """Our own services speak in structured lines; what a store prints says whose it is."""
+        self.line(line if name in {"gateway", "worker"} else f"{name}: {line}")
+
+    def ready(self, instance: Instance) -> None:
+        with self._lock:
+            held, self._held = self._held or (), None
+            for line in (f"Catchment is ready: {instance.login_url}", *held):
+                print(line, flush=True)  # noqa: T201
+
+
+def up(
+    demo: Annotated[
+        bool, typer.Option("--demo", help="with a mandate, users and documents to look at")
+    ] = False,
+    port: Annotated[int | None, typer.Option(help="port of the console and API; 0 for any free one")] = None,
+    host: Annotated[str | None, typer.Option(help="address to listen on; default this machine only")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="where everything is kept; default ./.catchment")
+    ] = None,
+) -> None:
+    """Start everything, print a login link, then the logs, until Ctrl-C."""
+    from gateway.embedded.up import Plan, run_instance  # noqa: PLC0415
+    from gateway.logs import configure_logs, emit  # noqa: PLC0415
+
+    settings = Settings()
+    folder = chosen_data_dir(data_dir)
+    check_folder(folder)
+    _put_aside(private_folder(folder / "logs") / "catchment.jsonl")
+    terminal = Terminal()
+    log_format = os.environ.get("CATCHMENT_LOG_FORMAT") or ("console" if sys.stdout.isatty() else "json")
+    configure_logs(log_format=log_format, level=settings.log_level, data_dir=folder, show=terminal.line)
+    where = host or settings.host
+    chosen = check_port(where, settings.port if port is None else port)
+    plan = Plan(
+        data_dir=folder,
+        host=where,
+        port=chosen,
+        database_url=_secret(settings.database_url),
+        owner_database_url=_secret(settings.owner_database_url),
+        redis_url=_secret(settings.redis_url),
+        secret_key=_secret(settings.secret_key),
+        environment={"CATCHMENT_LOG_FORMAT": log_format},
+    )
+
+    def prepare(owner_url: str, runtime_url: str, _redis_url: str) -> Mapping[str, object]:
+        from gateway.migration import migrate  # noqa: PLC0415
+
+        migrate(owner_url)
+        base_url = settings.public_url or _address(where, chosen)
+        return asyncio.run(_seed(runtime_url, folder, base_url, demo=demo))
+
+    asyncio.run(
+        run_instance(plan, prepare=prepare, on_ready=terminal.ready, show=terminal.child_line, emit=emit)
+    )
+
+
+async def _seed(runtime_url: str, data_dir: Path, base_url: str, *, demo: bool) -> Mapping[str, object]:
+    """The local owner, the key that is kept from start to start, and a login link for this one."""
+    from gateway.commands.demo import seed_demo  # noqa: PLC0415
+    from gateway.db import Database  # noqa: PLC0415
+    from gateway.tenancy import service  # noqa: PLC0415
+
+    slug = "demo" if demo else "local"
+    kept = private_folder(data_dir / "secrets") / f"api_key_{slug}"
+    known = kept.read_text(encoding="utf-8") if kept.exists() else None
+    db = Database(runtime_url, pool_size=1)
+    try:
+        await db.check_role()
+        owner = await service.seed_local_owner(db, known, slug=slug)
+        if demo:
+            await seed_demo(db, owner.mandate_id)
+        async with db.tenant_session(owner.mandate_id) as session:
+            login_url, _ = await service.create_login_link(session, owner.user_id, base_url)
+    finally:
+        await db.dispose()
+    if owner.key != known:
+        write_private(kept, owner.key)
+    return {"login_url": login_url, "api_key": owner.key}
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return value.get_secret_value() if value else None
+
+
+def _address(host: str, port: int) -> str:
+    """Where a browser on this machine finds us."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - looked up, not bound
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def _put_aside(log: Path) -> None:
+    if log.exists() and log.stat().st_size > LARGEST_LOG_BYTES:
+        log.replace(log.with_suffix(".jsonl.1"))

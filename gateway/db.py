@@ -1,0 +1,176 @@
+"""The way to the rows. `tenant_session()` is the only way to a tenant's.
+
+One block is one transaction: it commits at the end or rolls back whole. The tenant is set for that transaction alone, by
+a real `SET LOCAL` (a `set_config()` call would not reach Citus shards), and row-level security does the rest.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, cast
+from uuid import UUID
+
+import uuid_utils.compat as uuid_utils
+from psycopg import AsyncConnection
+from psycopg.errors import OperationalError as PsycopgOperationalError
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+
+from gateway.errors import ConfigurationError, StoreUnavailable
+from gateway.logs import emit
+from gateway.settings import get_settings
+
+# The reserved commons: documents of scope `global` live here, written by operators, searched by a second query.
+COMMONS = UUID("00000000-0000-7000-8000-000000000000")
+
+
+def new_id() -> UUID:
+    """Time-ordered, so that fresh rows land side by side in every index."""
+    return uuid_utils.uuid7()
+
+
+def sqlalchemy_url(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if scheme.split("+")[0] not in {"postgresql", "postgres"} or not separator:
+        raise ConfigurationError("The database URL must start with postgresql://")
+    return f"postgresql+psycopg://{rest}"
+
+
+class Database:
+    """A pool of connections as the runtime role."""
+
+    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+        self.engine: AsyncEngine = create_async_engine(
+            sqlalchemy_url(url),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=10,
+            pool_pre_ping=False,
+            connect_args={"connect_timeout": 3, "application_name": "catchment"},
+        )
+        self._sessions = async_sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
+
+    @asynccontextmanager
+    async def tenant_session(self, mandate_id: UUID) -> AsyncGenerator[AsyncSession]:
+        """A transaction that sees and writes this mandate's rows and no others."""
+        async with self._transaction() as session:
+            await enter_tenant(session, mandate_id)
+            yield session
+
+    @asynccontextmanager
+    async def routing_session(self) -> AsyncGenerator[AsyncSession]:
+        """A transaction without a tenant: only the tenant-free routing tables answer."""
+        async with self._transaction() as session:
+            yield session
+
+    @asynccontextmanager
+    async def sweeper_session(self) -> AsyncGenerator[AsyncSession]:
+        """Reads ids, lanes and times of jobs and outbox across tenants, and nothing else."""
+        async with self._transaction() as session:
+            await session.execute(text("SET LOCAL ROLE catchment_sweeper"))
+            yield session
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncGenerator[AsyncSession]:
+        try:
+            async with self._sessions() as session:
+                async with session.begin():
+                    yield session
+                for announce in session.info.pop("on_commit", ()):
+                    announce()
+        except PoolTimeout as error:
+            raise StoreUnavailable(
+                "Every database connection is busy; try again in a few seconds."
+            ) from error
+        except (OperationalError, InterfaceError, PsycopgOperationalError) as error:
+            # The driver's own error comes from COPY, which goes past SQLAlchemy.
+            if not _is_connection_trouble(error):
+                raise
+            raise StoreUnavailable("The database does not answer; try again in a few seconds.") from error
+
+    async def check_role(self) -> None:
+        """Refuses a runtime role that row-level security would not bind."""
+        async with self.routing_session() as session:
+            row = (await session.execute(text(ROLE_FINDINGS))).one()
+        problems = [
+            name
+            for name, found in {
+                "is a superuser": row.rolsuper,
+                "has BYPASSRLS": row.rolbypassrls,
+                "owns tables": row.owns_tables,
+            }.items()
+            if found
+        ]
+        if problems:
+            raise ConfigurationError(
+                f"The runtime role {row.rolname!r} {' and '.join(problems)}: row-level security would not hold. "
+                "Point CATCHMENT_DATABASE_URL at a plain role such as catchment_runtime."
+            )
+
+    async def dispose(self) -> None:
+        await self.engine.dispose()
+
+
+ROLE_FINDINGS = """
+SELECT r.rolname, r.rolsuper, r.rolbypassrls,
+       EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+               WHERE n.nspname = 'public' AND c.relkind = 'r' AND pg_has_role(r.oid, c.relowner, 'MEMBER')) AS owns_tables
+FROM pg_roles r WHERE r.rolname = current_user
+"""
+
+
+def _is_connection_trouble(error: DBAPIError | PsycopgOperationalError) -> bool:
+    original = error.orig if isinstance(error, DBAPIError) else error
+    return (isinstance(error, DBAPIError) and error.connection_invalidated) or (
+        isinstance(original, PsycopgOperationalError)
+        and (original.sqlstate is None or original.sqlstate[:2] in {"08", "57", "53"})
+    )
+
+
+async def raw_connection(session: AsyncSession) -> AsyncConnection[Any]:
+    """The psycopg connection behind a session, for COPY."""
+    connection = await session.connection()
+    raw = await connection.get_raw_connection()
+    return cast("AsyncConnection[Any]", raw.driver_connection)
+
+
+def on_commit(session: AsyncSession, announce: Callable[[], None]) -> None:
+    """Logs and counters speak of what is committed; a rolled-back transaction leaves no word of itself."""
+    session.info.setdefault("on_commit", []).append(announce)
+
+
+def emit_on_commit(session: AsyncSession, event: str, /, **fields: Any) -> None:
+    on_commit(session, lambda: emit(event, **fields))
+
+
+async def enter_tenant(session: AsyncSession, mandate_id: UUID) -> None:
+    """From here on the transaction sees this mandate alone: how a routing session follows a route it just read."""
+    if not isinstance(cast("object", mandate_id), UUID):
+        raise TypeError("mandate_id must be a UUID")
+    await session.execute(text(f"SET LOCAL app.mandate_id = '{mandate_id}'"))
+    session.info["mandate_id"] = mandate_id
+
+
+def tenant_of(session: AsyncSession) -> UUID:
+    """The mandate this session was opened for."""
+    return cast("UUID", session.info["mandate_id"])
+
+
+_default: Database | None = None
+
+
+def default_database() -> Database:
+    """The database of the settings, for feature modules that call the façade in-process."""
+    global _default  # noqa: PLW0603 - one pool per process
+    if _default is None:
+        settings = get_settings()
+        if settings.database_url is None:
+            raise ConfigurationError("Set CATCHMENT_DATABASE_URL, or run inside `catchment up`.")
+        _default = Database(settings.database_url.get_secret_value(), pool_size=settings.database_pool_size)
+    return _default
+
+
+def tenant_session(mandate_id: UUID) -> AbstractAsyncContextManager[AsyncSession]:
+    """A transaction of this mandate on the default database, for feature modules that call the façade in-process."""
+    return default_database().tenant_session(mandate_id)

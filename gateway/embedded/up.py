@@ -1,0 +1,240 @@
+"""`catchment up`: stores, migrations, services, in one process tree with one beginning and one end."""
+
+import asyncio
+import base64
+import http.client
+import os
+import secrets
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from gateway.embedded import orphans
+from gateway.embedded.instance import Instance
+from gateway.embedded.lock import data_dir_lock
+from gateway.embedded.output import Show
+from gateway.embedded.postgres import EmbeddedPostgres
+from gateway.embedded.preflight import StartupRefused, check_disk, check_folder, check_port
+from gateway.embedded.private_files import kept_secret, private_folder
+from gateway.embedded.redis import EmbeddedRedis
+from gateway.embedded.service import Service
+from gateway.embedded.supervisor import Emit, Supervisor
+
+# Given owner URL, runtime URL and Redis URL, once the stores answer: migrates, seeds, and returns what instance.json
+# says beyond url and pids. Runs in a thread; may raise StartupRefused.
+Prepare = Callable[[str, str, str], Mapping[str, object]]
+T = TypeVar("T")
+OWNER_URL = "CATCHMENT_OWNER_DATABASE_URL"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    data_dir: Path
+    port: int
+    host: str = "127.0.0.1"
+    # Given: that store is somebody else's and is not started.
+    database_url: str | None = None
+    owner_database_url: str | None = None
+    redis_url: str | None = None
+    # Kept in DATA_DIR/secrets when not given.
+    secret_key: str | None = None
+    # For gateway and worker, over the environment of this process.
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    # Started after `prepare`, before worker and gateway.
+    services: Sequence[Service] = ()
+    gateway_command: Sequence[str] = (sys.executable, "-m", "gateway", "gateway")
+    worker_command: Sequence[str] = (sys.executable, "-m", "workers")
+
+
+@dataclass(frozen=True)
+class StoreUrls:
+    owner: str
+    runtime: str
+    redis: str
+
+
+async def run_instance(
+    plan: Plan, *, prepare: Prepare, on_ready: Callable[[Instance], None], show: Show, emit: Emit
+) -> None:
+    """Runs until SIGINT, SIGTERM or SIGHUP; a second one does not wait. Raises StartupRefused."""
+    await asyncio.to_thread(check_folder, plan.data_dir)
+    with data_dir_lock(plan.data_dir):
+        port = await asyncio.to_thread(_clear_the_ground, plan)
+        run = _Run(replace(plan, port=port), show, emit)
+        stop = asyncio.Event()
+        with _StopSignals(stop, run.supervisor.hurry):
+            await run.until(stop, prepare, on_ready)
+
+
+def _clear_the_ground(plan: Plan) -> int:
+    left = orphans.marked(plan.data_dir)
+    orphans.end(left, ask=left, with_signal=signal.SIGTERM, patience=2.0)
+    Instance.path(plan.data_dir).unlink(missing_ok=True)
+    check_disk(plan.data_dir)
+    shutil.rmtree(plan.data_dir / "metrics", ignore_errors=True)
+    private_folder(plan.data_dir / "metrics")
+    return check_port(plan.host, plan.port)
+
+
+class _StopSignals:
+    """The first signal sets the event, every further one calls `again`."""
+
+    def __init__(self, stop: asyncio.Event, again: Callable[[], None]) -> None:
+        self._stop = stop
+        self._again = again
+        # Under nohup a hang-up is ignored, and should stay so.
+        hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+        self._signals = (signal.SIGINT, signal.SIGTERM, *hang_up)
+
+    def __enter__(self) -> None:
+        for number in self._signals:
+            asyncio.get_running_loop().add_signal_handler(number, self._handle)
+
+    def __exit__(self, *_: object) -> None:
+        for number in self._signals:
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+    def _handle(self) -> None:
+        if self._stop.is_set():
+            self._again()
+        self._stop.set()
+
+
+class _Run:
+    """One life of an instance."""
+
+    def __init__(self, plan: Plan, show: Show, emit: Emit) -> None:
+        self._plan = plan
+        self.supervisor = Supervisor(show=show, emit=emit, on_started=self._on_started)
+        self._instance: Instance | None = None
+        self._writing = threading.Lock()
+        self._postgres = EmbeddedPostgres(plan.data_dir)
+        self._redis = EmbeddedRedis(plan.data_dir)
+
+    async def until(
+        self, stop: asyncio.Event, prepare: Prepare, on_ready: Callable[[Instance], None]
+    ) -> None:
+        asked = asyncio.create_task(stop.wait())
+        work = asyncio.create_task(self._start(prepare, on_ready))
+        try:
+            await asyncio.wait({asked, work}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                await work
+        finally:
+            asked.cancel()
+            work.cancel()
+            await asyncio.wait({work})
+            await self.supervisor.stop()
+            await asyncio.to_thread(self._leave)
+
+    async def _start(self, prepare: Prepare, on_ready: Callable[[Instance], None]) -> None:
+        urls = await self._start_stores()
+        prepared = await asyncio.to_thread(prepare, urls.owner, urls.runtime, urls.redis)
+        self._instance = Instance.model_validate({"url": self._url, **prepared})
+        for service in await asyncio.to_thread(self._services, urls):
+            await self.supervisor.start(service)
+        await asyncio.to_thread(on_ready, self._instance)
+        await self.supervisor.watch()
+
+    async def _start_stores(self) -> StoreUrls:
+        plan, redis_url = self._plan, self._plan.redis_url
+        if redis_url is None:
+            await self.supervisor.start(await _finished(self._prepared_redis))
+            redis_url = self._redis.url
+        if plan.database_url is not None:
+            if plan.owner_database_url is None:
+                raise StartupRefused(
+                    f"CATCHMENT_DATABASE_URL is set but {OWNER_URL} is not, and migrations need it: set both or none."
+                )
+            return StoreUrls(plan.owner_database_url, plan.database_url, redis_url)
+        await self.supervisor.start(await _finished(self._prepared_postgres))
+        await _finished(self._postgres.bootstrap)
+        return StoreUrls(self._postgres.owner_url, self._postgres.runtime_url, redis_url)
+
+    def _prepared_redis(self) -> Service:
+        self._redis.prepare()
+        return self._redis.service()
+
+    def _prepared_postgres(self) -> Service:
+        self._postgres.prepare()
+        return self._postgres.service()
+
+    def _services(self, urls: StoreUrls) -> list[Service]:
+        plan = self._plan
+        secret_key = plan.secret_key or kept_secret(
+            plan.data_dir / "secrets",
+            "secret_key",
+            lambda: base64.b64encode(secrets.token_bytes(32)).decode(),
+        )
+        environment = {
+            **{name: value for name, value in os.environ.items() if name != OWNER_URL},
+            **plan.environment,
+            "CATCHMENT_DATABASE_URL": urls.runtime,
+            "CATCHMENT_REDIS_URL": urls.redis,
+            "CATCHMENT_DATA_DIR": str(plan.data_dir),
+            "CATCHMENT_SECRET_KEY": secret_key,
+            "PROMETHEUS_MULTIPROC_DIR": str(plan.data_dir / "metrics"),
+        }
+        # Index builds are the worker's; the gateway never holds the owner's key.
+        worker = Service(
+            name="worker",
+            command=plan.worker_command,
+            environment={**environment, OWNER_URL: urls.owner},
+        )
+        gateway = Service(
+            name="gateway",
+            command=[*plan.gateway_command, "--host", plan.host, "--port", str(plan.port)],
+            environment=environment,
+            ready=self._answers,
+        )
+        marked = orphans.mark(plan.data_dir)
+        return [
+            replace(service, environment={**service.environment, **marked})
+            for service in (*plan.services, worker, gateway)
+        ]
+
+    def _answers(self, _pid: int) -> bool:
+        connection = http.client.HTTPConnection(self._reachable_host, self._plan.port, timeout=5.0)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    @property
+    def _reachable_host(self) -> str:
+        return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(self._plan.host, self._plan.host)  # noqa: S104
+
+    @property
+    def _url(self) -> str:
+        host = self._reachable_host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._plan.port}"
+
+    def _on_started(self, _name: str, _pid: int) -> None:
+        """Writes instance.json: whole before the gateway can answer, and true again after every restart."""
+        with self._writing:
+            if self._instance:
+                self._instance.pids = {"up": os.getpid(), **self.supervisor.pids}
+                self._instance.write(self._plan.data_dir)
+
+    def _leave(self) -> None:
+        Instance.path(self._plan.data_dir).unlink(missing_ok=True)
+        self._redis.run_folder.tidy()
+        self._postgres.run_folder.tidy()
+
+
+async def _finished(call: Callable[[], T]) -> T:
+    """In a thread, and not left half done when we are asked to stop meanwhile."""
+    task = asyncio.create_task(asyncio.to_thread(call))
+    try:
+        return await asyncio.shield(task)
+    finally:
+        await asyncio.wait({task})
+        task.exception()

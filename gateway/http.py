@@ -1,0 +1,198 @@
+"""What every request goes through on its way in and out, and what every handler may ask for.
+
+A request gets an id, is logged with the path's template (never its query string), and whatever goes wrong leaves as
+RFC 9457 problem+json. An unexpected error is logged by type and place, not by message: messages carry contents.
+"""
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, cast
+
+import structlog
+from fastapi import Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import IntegrityError
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.db import Database, new_id
+from gateway.errors import (
+    CatchmentError,
+    Conflict,
+    FieldsInvalid,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    TooLarge,
+    UnsupportedContent,
+)
+from gateway.logs import emit, place_of
+
+API_PREFIX = "/v1"
+RETRY_AFTER_SECONDS = 2
+_REQUEST_ID = re.compile(r"^[A-Za-z0-9._-]{1,64}$")
+# Asked every few seconds by machines; a line each would bury the rest.
+_PROBES = ("/healthz", "/readyz", "/metrics")
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-store",
+}
+
+
+def _database(request: Request) -> Database:
+    return cast("Database", request.app.state.db)
+
+
+Db = Annotated[Database, Depends(_database)]
+Limit = Annotated[int, Query(ge=1, le=200, description="items per page")]
+Cursor = Annotated[str | None, Query(max_length=500, description="`nextCursor` of the page before")]
+
+
+def base_url(request: Request) -> str:
+    """How browsers reach us: as configured, else as this request did."""
+    return request.app.state.settings.public_url or str(request.base_url)
+
+
+def problem_response(error: CatchmentError, scope: Scope) -> JSONResponse:
+    headers: dict[str, str] = {}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.retryable:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    request_id = scope.get("state", {}).get("request_id", "")
+    return JSONResponse(
+        error.problem(scope["path"], request_id),
+        status_code=error.status,
+        headers=headers,
+        media_type="application/problem+json",
+    )
+
+
+class RequestContext:
+    """The outermost layer: request id, log line, security headers, and the 500 nobody foresaw."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        began, answer = time.monotonic(), _Answer(send, request_id)
+        with structlog.contextvars.bound_contextvars(requestId=request_id):
+            try:
+                await self._app(scope, receive, answer)
+            except Exception as error:  # the one edge where the unforeseen becomes an answer
+                emit("http.failed", method=scope["method"], path=_template(scope), error=place_of(error))
+                if answer.status:
+                    raise
+                await problem_response(CatchmentError(), scope)(scope, receive, answer)
+            finally:
+                if not (scope["path"] in _PROBES and answer.status == 200):
+                    emit(
+                        "http.request",
+                        method=scope["method"],
+                        path=_template(scope),
+                        status=answer.status,
+                        durationMs=round((time.monotonic() - began) * 1000),
+                    )
+
+
+class _Answer:
+    """`send` that remembers the status and adds our headers."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send, self._request_id = send, request_id
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = self._request_id
+            for name, value in SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+
+def _request_id(scope: Scope) -> str:
+    """The caller's own id when it is harmless, so that a request can be followed across services."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _REQUEST_ID.match(given := value.decode("latin-1")):
+            return given
+    return new_id().hex
+
+
+def _template(scope: Scope) -> str:
+    """The route's path as declared. A router's own routes do not know the prefix they were included under."""
+    path = getattr(scope.get("route"), "path", None)
+    if path is None:
+        return "(unknown)"
+    included = scope["path"].startswith(f"{API_PREFIX}/") and not path.startswith(f"{API_PREFIX}/")
+    return f"{API_PREFIX}{path}" if included else path
+
+
+def _catchment_error(request: Request, error: Exception) -> JSONResponse:
+    return problem_response(cast("CatchmentError", error), request.scope)
+
+
+def _validation_error(request: Request, error: Exception) -> JSONResponse:
+    return problem_response(fields_invalid(cast("RequestValidationError", error).errors()), request.scope)
+
+
+def fields_invalid(errors: Any) -> FieldsInvalid:
+    """Says which field and why; never repeats what was sent, because that may be a secret."""
+    found = [
+        {"field": ".".join(str(part) for part in one["loc"]), "message": one["msg"], "type": one["type"]}
+        for one in errors
+    ]
+    first = f"{found[0]['field']}: {found[0]['message']}" if found else ""
+    return FieldsInvalid(first, errors=found)
+
+
+_BY_STATUS: dict[int, type[CatchmentError]] = {
+    404: NotFound,
+    405: MethodNotAllowed,
+    413: TooLarge,
+    415: UnsupportedContent,
+}
+
+
+def _http_error(request: Request, error: Exception) -> JSONResponse:
+    """What the framework itself refuses: unknown paths, wrong methods, unreadable bodies."""
+    raised = cast("HTTPException", error)
+    kind = _BY_STATUS.get(raised.status_code, InvalidRequest if raised.status_code < 500 else CatchmentError)
+    response = problem_response(kind(), request.scope)
+    response.headers.update(raised.headers or {})
+    return response
+
+
+def _constraint_error(request: Request, _error: Exception) -> JSONResponse:
+    """The tables keep the promises: two requests that collide, or a thing that others still refer to."""
+    return problem_response(
+        Conflict("Something else changed or still refers to this; look again."), request.scope
+    )
+
+
+Handler = Callable[[Request, Exception], JSONResponse | Awaitable[JSONResponse]]
+EXCEPTION_HANDLERS: dict[int | type[Exception], Handler] = {
+    CatchmentError: _catchment_error,
+    RequestValidationError: _validation_error,
+    HTTPException: _http_error,
+    IntegrityError: _constraint_error,
+}

@@ -1,0 +1,58 @@
+"""What Prometheus sees: counters of every process of the tree, gauges read from the ledger when asked.
+
+The processes share `PROMETHEUS_MULTIPROC_DIR`, so the gateway's `/metrics` includes the workers and outlives a killed one.
+"""
+
+import os
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+INGESTIONS = Counter("catchment_ingestions", "Requests at the façade by outcome", ["outcome"])
+EXTRACTIONS = Counter("catchment_extractions", "Documents that went through the parser")
+EMBEDDED_CHUNKS = Counter("catchment_embedded_chunks", "Texts sent to the embedder", ["model"])
+EMBEDDING_TOKENS = Counter("catchment_embedding_tokens", "Tokens sent to the embedder", ["model"])
+SEARCHES = Counter("catchment_searches", "Answered searches by origin", ["origin"])
+SEARCH_SECONDS = Histogram(
+    "catchment_search_seconds",
+    "Time to answer a search",
+    buckets=(0.002, 0.004, 0.008, 0.015, 0.025, 0.05, 0.1, 0.25, 1, 5),
+)
+QUERY_LOG_DROPPED = Counter("catchment_query_log_dropped", "Searches that left no row in the query log")
+VENDOR_REQUESTS = Counter(
+    "catchment_vendor_requests", "Requests to vendors by answer", ["authority", "status"]
+)
+
+# name → meaning, as ops read them; wiki/metrics.md is checked against this.
+METRICS: dict[str, str] = {
+    "catchment_ingestions_total": "requests at the façade by outcome",
+    "catchment_extractions_total": "documents that went through the parser",
+    "catchment_embedded_chunks_total": "texts sent to the embedder, by model",
+    "catchment_embedding_tokens_total": "tokens sent to the embedder, by model",
+    "catchment_jobs": "live jobs by lane and status",
+    "catchment_oldest_job_seconds": "age of the oldest job that could run now, by lane",
+    "catchment_searches_total": "answered searches by origin",
+    "catchment_search_seconds": "time to answer a search",
+    "catchment_query_log_dropped_total": "searches that left no row in the query log (no room, or refused)",
+    "catchment_vendor_requests_total": "requests to vendors by authority and answer",
+}
+
+
+def render(jobs: dict[tuple[str, str], int], oldest: dict[str, float]) -> bytes:
+    """All processes' counters plus the ledger's gauges, in Prometheus text format."""
+    registry = CollectorRegistry()
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        MultiProcessCollector(registry)
+        counted = generate_latest(registry)
+    else:
+        counted = generate_latest()
+    ledger = CollectorRegistry()
+    live = Gauge("catchment_jobs", METRICS["catchment_jobs"], ["lane", "status"], registry=ledger)
+    age = Gauge(
+        "catchment_oldest_job_seconds", METRICS["catchment_oldest_job_seconds"], ["lane"], registry=ledger
+    )
+    for (lane, status), count in jobs.items():
+        live.labels(lane, status).set(count)
+    for lane, seconds in oldest.items():
+        age.labels(lane).set(seconds)
+    return counted + generate_latest(ledger)

@@ -1,0 +1,115 @@
+"""Every knob, in one validated class. Prefix `CATCHMENT_`; unset store URLs mean the embedded stores.
+
+A number carries its reason beside it. `catchment doctor --settings` prints the values redacted, and a test fails when
+a setting is missing from wiki/settings.md.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEFAULT_DATA_DIR = Path(".catchment")
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="CATCHMENT_", extra="ignore", validate_default=True)
+
+    # Stores
+    database_url: SecretStr | None = Field(
+        default=None, description="Postgres as the runtime role; unset: the embedded one"
+    )
+    owner_database_url: SecretStr | None = Field(
+        default=None, description="Postgres as the owner role, for migrations and index builds"
+    )
+    redis_url: SecretStr | None = Field(default=None, description="Redis ≥ 6.2; unset: the embedded one")
+    data_dir: Path = Field(
+        default=DEFAULT_DATA_DIR, description="embedded stores, blobs, logs, metrics, instance.json"
+    )
+    blob_url: str | None = Field(
+        default=None, description="s3://, gs://, az:// or file://; unset: DATA_DIR/blobs"
+    )
+    database_pool_size: int = Field(default=10, ge=1, le=200, description="connections per process")
+
+    # Secrets
+    secret_key: SecretStr | None = Field(
+        default=None, description="seals tokens and signs cookies; required outside embedded mode"
+    )
+
+    # The front door
+    public_url: str | None = Field(default=None, description="how browsers and vendors reach the gateway")
+    host: str = Field(default="127.0.0.1", description="address the gateway listens on")
+    port: int = Field(default=8440, ge=0, le=65535, description="port the gateway listens on")
+    upload_limit_bytes: int = Field(
+        # the largest cap of the extraction guide is 100 MB of plain text
+        default=100 * 1024 * 1024,
+        ge=1,
+        description="largest single upload or content",
+    )
+    session_hours: int = Field(default=12, ge=1, description="life of a console session")
+
+    # Embedding
+    embedder: str = Field(
+        default="wordllama", description="wordllama, openai:MODEL, minilm or lookup:WIDTH (benchmarks)"
+    )
+    openai_api_key: SecretStr | None = Field(default=None, description="key for an OpenAI-compatible service")
+    openai_base_url: str | None = Field(default=None, description="base URL of an OpenAI-compatible service")
+    chat_model: str | None = Field(
+        default=None,
+        description="model that answers questions, at the same service; unset: answers are extracts",
+    )
+
+    # Workers
+    worker_slots: int = Field(default=2, ge=1, le=64, description="slices a worker runs at once, per lane")
+    parser_children: int = Field(default=2, ge=1, le=64, description="parser children a worker keeps")
+    slice_size: int = Field(
+        # one slice of small documents is well under a second, so no mandate waits long for its turn
+        default=32,
+        ge=1,
+        le=500,
+        description="jobs claimed at once",
+    )
+    lease_seconds: float = Field(
+        # renewed every third of it; a dead worker's jobs are taken over after this long
+        default=10.0,
+        ge=0.5,
+        description="how long a claim holds without renewal",
+    )
+    sweep_seconds: float = Field(
+        default=1.0, gt=0, description="how often lost bells and leases are looked for"
+    )
+    maintenance_seconds: float = Field(
+        default=60.0, gt=0, description="how often segments are merged and leftovers collected"
+    )
+    max_attempts: int = Field(default=8, ge=1, description="tries before a transient error becomes a failure")
+    max_deaths: int = Field(default=3, ge=1, description="worker deaths before a job is set aside as poison")
+    retry_base_seconds: float = Field(default=1.0, gt=0, description="first step of the retry backoff")
+
+    # Logs
+    log_format: str = Field(default="json", pattern="^(json|console)$", description="json or console")
+    log_level: str = Field(
+        default="info", pattern="^(debug|info|warning|error)$", description="least severity shown"
+    )
+
+    @field_validator("data_dir")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @property
+    def embedded(self) -> bool:
+        return self.database_url is None
+
+    def redacted(self) -> dict[str, str]:
+        """Values fit for a terminal: secrets show as stars, unset as a dash."""
+        shown: dict[str, str] = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            shown[f"CATCHMENT_{name.upper()}"] = "–" if value is None else str(value)
+        return shown
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    return Settings()

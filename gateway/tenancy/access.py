@@ -1,0 +1,220 @@
+"""Who is asking, and what they may do.
+
+A credential is a key (`Authorization: Bearer ck_…`) or the console's session cookie; only hashes of either are kept.
+Every request under /v1 and /mcp is looked up afresh, in one transaction: a member who leaves, a key that is revoked
+or expires, is out with the next request. A route says what it needs with `needs(role, scope)`; both must hold.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, cast
+from uuid import UUID
+
+from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway.db import Database, enter_tenant
+from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthenticated
+from gateway.http import API_PREFIX, problem_response
+from gateway.tenancy import repository, schemas
+
+SESSION_COOKIE = "catchment_session"
+PROTECTED = (API_PREFIX, "/mcp")
+# Under these nobody can hold a key of ours; each verifies its caller in its own way. None yet.
+EXEMPT_PREFIXES: tuple[str, ...] = ()
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+RANK: dict[schemas.Role, int] = {"member": 0, "admin": 1, "owner": 2}
+ROLE_SCOPES: dict[schemas.Role, frozenset[schemas.Scope]] = {
+    "member": frozenset({"read", "write"}),
+    "admin": frozenset({"read", "write", "admin"}),
+    "owner": frozenset({"read", "write", "admin"}),
+}
+
+
+@dataclass(frozen=True)
+class Principal:
+    mandate_id: UUID
+    user_id: UUID | None  # None: a service that acts for nobody
+    role: schemas.Role
+    scopes: frozenset[schemas.Scope]
+    via: Literal["key", "session"]
+    credential_id: UUID
+    service: str | None = None
+    csrf_token: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Stable across keys and sessions: what belongs to a caller is filed under it."""
+        return f"user:{self.user_id}" if self.user_id else f"service:{self.service}"
+
+    @property
+    def acting(self) -> bool:
+        """A service in the place of a user."""
+        return self.service is not None and self.user_id is not None
+
+    @property
+    def is_admin(self) -> bool:
+        return self.may("admin", "admin")
+
+    def outranks(self, role: schemas.Role) -> bool:
+        """At least as high."""
+        return RANK[self.role] >= RANK[role]
+
+    def may(self, role: schemas.Role, scope: schemas.Scope) -> bool:
+        return self.outranks(role) and scope in self.scopes
+
+
+def new_token(kind: Literal["ck", "cs", "cl"]) -> str:
+    """A key, a session cookie or a one-time login link."""
+    return f"{kind}_{secrets.token_urlsafe(32)}"
+
+
+def token_hash(token: str) -> bytes:
+    # 256 random bits need no slow hash.
+    return hashlib.sha256(token.encode()).digest()
+
+
+# -- what routes declare
+
+
+@dataclass(frozen=True)
+class Needs:
+    """A route's demand, as a dependency that yields the principal; tests look for it on every route."""
+
+    role: schemas.Role
+    scope: schemas.Scope
+
+    def __call__(self, request: Request) -> Principal:
+        principal = current_principal(request)
+        if not principal.may(self.role, self.scope):
+            raise NotAllowed(f"This needs the role {self.role} and a key with the scope {self.scope}.")
+        return principal
+
+
+def needs(role: schemas.Role = "member", scope: schemas.Scope = "read") -> Any:
+    """Goes into the annotation of a route's principal, beside its type."""
+    return Depends(Needs(role, scope))
+
+
+def current_principal(request: Request) -> Principal:
+    return cast("Principal", request.state.principal)
+
+
+Reader = Annotated[Principal, needs()]
+Writer = Annotated[Principal, needs(scope="write")]
+Admin = Annotated[Principal, needs("admin", "admin")]
+Operator = Annotated[Principal, needs(scope="operator")]
+
+
+# -- authentication
+
+
+async def authenticate(db: Database, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Principal:
+    """The principal behind the credential, or 401. A header is believed over a cookie."""
+    authorization = headers.get("authorization")
+    if authorization is not None:
+        scheme, _, key = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise NotAuthenticated("Send the key as `Authorization: Bearer <key>`.")
+        return await _by_key(db, key.strip(), headers.get("x-act-as-user"))
+    cookie = cookies.get(SESSION_COOKIE)
+    if cookie is None:
+        raise NotAuthenticated
+    return await session_principal(db, cookie)
+
+
+async def _by_key(db: Database, key: str, act_as: str | None) -> Principal:
+    wanted = _user_id(act_as)
+    async with db.routing_session() as session:
+        route = await repository.key_route(session, token_hash(key))
+        if route is None:
+            raise NotAuthenticated("This key is unknown, expired or revoked.")
+        mandate_id, key_id = route
+        await enter_tenant(session, mandate_id)
+        found = await repository.usable_key(session, key_id, wanted)
+    if found is None or (found[0].user_id is not None and found[1] is None):
+        raise NotAuthenticated("This key is unknown, expired or revoked.")
+    row, role, acted_role = found
+    scopes = cast("frozenset[schemas.Scope]", frozenset(row.scopes))
+    if row.user_id is None:
+        role = "admin" if "admin" in scopes else "member"
+    principal = Principal(
+        mandate_id, row.user_id, cast("schemas.Role", role), scopes, "key", row.id, service=row.service
+    )
+    if act_as is None:
+        return principal
+    if row.service is None or "act_as" not in scopes:
+        raise NotAllowed("Only a service key with the scope act_as may act for a user.")
+    if acted_role is None:
+        raise NotAllowed("The key can only act for a current member of its own mandate.")
+    return _acting(principal, cast("UUID", wanted), cast("schemas.Role", acted_role))
+
+
+def _acting(service: Principal, user_id: UUID, role: schemas.Role) -> Principal:
+    """The user, but never with more rights than the service itself was given."""
+    lower = role if service.outranks(role) else service.role
+    return replace(service, user_id=user_id, role=lower, scopes=service.scopes - {"act_as", "operator"})
+
+
+def _user_id(text: str | None) -> UUID | None:
+    if text is None:
+        return None
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotAllowed("X-Act-As-User must be the id of a user.") from None
+
+
+async def session_principal(db: Database, cookie: str) -> Principal:
+    async with db.routing_session() as session:
+        route = await repository.session_route(session, token_hash(cookie))
+        if route is None:
+            raise NotAuthenticated("The session has ended; sign in again.")
+        mandate_id, session_id = route
+        await enter_tenant(session, mandate_id)
+        found = await repository.usable_session(session, session_id)
+    if found is None:
+        raise NotAuthenticated("The session has ended; sign in again.")
+    row, role = found[0], cast("schemas.Role", found[1])
+    return Principal(
+        mandate_id, row.user_id, role, ROLE_SCOPES[role], "session", row.id, csrf_token=row.csrf_token
+    )
+
+
+def check_csrf(principal: Principal, sent: str | None) -> None:
+    """A cookie travels with any site's request; the token only with ours."""
+    if principal.via == "session" and not secrets.compare_digest(
+        (sent or "").encode(), (principal.csrf_token or "").encode()
+    ):
+        raise CsrfRefused("Send the session's token in X-CSRF-Token, or reload the page and try again.")
+
+
+def _under(path: str, prefixes: tuple[str, ...]) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in prefixes)
+
+
+class Authentication:
+    """Stands before the router, so that a path that does not exist answers 401 like one that does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if scope["type"] != "http" or not _under(path, PROTECTED) or _under(path, EXEMPT_PREFIXES):
+            await self._app(scope, receive, send)
+            return
+        connection = HTTPConnection(scope)
+        try:
+            principal = await authenticate(connection.app.state.db, connection.headers, connection.cookies)
+            if scope["method"] not in SAFE_METHODS:
+                check_csrf(principal, connection.headers.get("x-csrf-token"))
+        except CatchmentError as error:
+            await problem_response(error, scope)(scope, receive, send)
+            return
+        scope.setdefault("state", {})["principal"] = principal
+        await self._app(scope, receive, send)

@@ -1,0 +1,191 @@
+"""What tenancy says and hears over HTTP: camelCase outside, snake_case inside."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from gateway.wire import Wire
+
+Role = Literal["owner", "admin", "member"]
+Scope = Literal["read", "write", "admin", "act_as", "operator"]
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Email = Annotated[
+    str, StringConstraints(strip_whitespace=True, to_lower=True, pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)
+]
+
+
+class MandateIn(Wire):
+    """Without an owner's address the operator who asks becomes the owner."""
+
+    slug: Slug
+    name: Name
+    owner_email: Email | None = None
+    owner_name: Name | None = None
+
+
+class MandateOut(Wire):
+    mandate_id: UUID
+    slug: str
+    name: str
+    created_at: datetime
+
+
+class NewMandateOut(MandateOut):
+    owner_id: UUID
+    owner_key: str = Field(description="the owner's first key; it is shown this once")
+
+
+class MandatePatch(Wire):
+    name: Name
+
+
+class UserIn(Wire):
+    email: Email
+    display_name: Name
+    locale: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[A-Z]{2})?$")] = "en"
+    timezone: Annotated[str, StringConstraints(max_length=64)] = "UTC"
+    role: Role = "member"
+
+
+class UserOut(Wire):
+    id: UUID
+    email: str
+    display_name: str
+    locale: str
+    timezone: str
+    created_at: datetime
+
+
+class UserPatch(Wire):
+    display_name: Name | None = None
+    locale: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[A-Z]{2})?$")] | None = None
+    timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
+
+
+class MemberIn(Wire):
+    user_id: UUID
+    role: Role
+
+
+class MemberPatch(Wire):
+    role: Role
+
+
+class MemberOut(Wire):
+    user_id: UUID
+    email: str
+    display_name: str
+    role: Role
+    joined_at: datetime
+
+
+class FeatureInstanceIn(Wire):
+    feature_code: Name
+    label: Name
+    member_ids: list[UUID] = Field(default_factory=list)
+
+
+class FeatureInstancePatch(Wire):
+    label: Name | None = None
+    member_ids: list[UUID] | None = None
+
+
+class FeatureInstanceOut(Wire):
+    id: UUID
+    feature_code: str
+    label: str
+    member_ids: list[UUID]
+    created_at: datetime
+
+
+class KeyIn(Wire):
+    """With `service` the key belongs to a named service, otherwise to `userId` (default: the caller)."""
+
+    name: Name
+    scopes: list[Scope] = Field(default_factory=lambda: ["read", "write"], min_length=1)
+    user_id: UUID | None = None
+    service: Name | None = None
+    expires_at: AwareDatetime | None = None
+
+
+class KeyOut(Wire):
+    id: UUID
+    name: str
+    hint: str
+    user_id: UUID | None
+    service: str | None
+    scopes: list[str]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+class NewKeyOut(KeyOut):
+    key: str = Field(description="the secret; it is shown this once")
+
+
+class LoginLinkIn(Wire):
+    """For `userId`, or for the caller."""
+
+    user_id: UUID | None = None
+
+
+class LoginLinkOut(Wire):
+    url: str = Field(description="opens the console once; hand it to nobody but its user")
+    expires_at: datetime
+
+
+class WhoAmIOut(Wire):
+    """Whom the service takes the caller for."""
+
+    mandate_id: UUID
+    user_id: UUID | None
+    service: str | None
+    role: Role
+    scopes: list[str]
+    via: str
+
+
+class Budget(Wire):
+    """Embedding spend of a calendar month. Unset means without limit."""
+
+    monthly_tokens: int | None = Field(default=None, ge=0)
+    monthly_cost: float | None = Field(default=None, ge=0)
+
+
+class Quotas(Wire):
+    documents: int | None = Field(default=None, ge=0)
+    bytes: int | None = Field(default=None, ge=0)
+    document_bytes: int | None = Field(default=None, ge=1)
+
+
+class Neutralisation(Wire):
+    mandatory_source_kinds: list[str] = Field(default_factory=list)
+    allow_personal_data: list[str] = Field(default_factory=list)
+
+
+class MailPolicy(Wire):
+    tier: Literal["metadata", "snippet", "body", "attachments"] = "body"
+    window_days: int = Field(default=365, ge=1, le=36500)
+
+
+class Snapshots(Wire):
+    enabled: bool = False
+
+
+class Policy(Wire):
+    """The mandate's word on what may enter, how long it stays and what it may cost."""
+
+    mail: MailPolicy = Field(default_factory=MailPolicy)
+    budget: Budget = Field(default_factory=Budget)
+    quotas: Quotas = Field(default_factory=Quotas)
+    neutralisation: Neutralisation = Field(default_factory=Neutralisation)
+    snapshots: Snapshots = Field(default_factory=Snapshots)
+    refused_source_kinds: list[str] = Field(default_factory=list)
+    retention_days: dict[str, int] = Field(default_factory=dict)
+    log_retention_days: int = Field(default=90, ge=1)
+    grace_days: int = Field(default=7, ge=0)
+    legal_hold: bool = False

@@ -1,0 +1,58 @@
+"""How we speak JSON: camelCase names, opaque cursors, merge patches. Shared by every noun's schemas."""
+
+import base64
+import json
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from gateway.errors import CursorInvalid
+
+T = TypeVar("T")
+
+
+class Wire(BaseModel):
+    """camelCase JSON outside, snake_case Python inside, and nothing unknown slips through."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", from_attributes=True
+    )
+
+
+class Page(Wire, Generic[T]):
+    items: list[T]
+    next_cursor: str | None = None
+
+
+def encode_cursor(at: datetime, row_id: UUID) -> str:
+    """Where a page ended, over `(createdAt, id)`; opaque to clients."""
+    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), str(row_id)]).encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str) -> tuple[datetime, UUID]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        text, row_id = json.loads(base64.urlsafe_b64decode(padded))
+        at, found = datetime.fromisoformat(text), UUID(row_id)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        at = found = None
+    if at is None or at.tzinfo is None or found is None:
+        raise CursorInvalid("The cursor is not one this service gave out; start without one.")
+    return at, found
+
+
+def merge(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """RFC 7396 merge patch: null removes, objects merge, everything else replaces."""
+    merged = dict(base)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            before = merged.get(key)
+            merged[key] = merge(before if isinstance(before, dict) else {}, value)
+        else:
+            merged[key] = value
+    return merged

@@ -1,0 +1,1 @@
+"""Tests mirror the code; `tests.fixtures` is what they stand on."""

@@ -1,0 +1,211 @@
+"""The gateway around its routes: health, readiness, metrics, ids, headers, and errors nobody foresaw."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+import structlog
+from fastapi import FastAPI, Request
+from pydantic import SecretStr
+from sqlalchemy import text
+
+from gateway.app import create_app
+from gateway.db import Database
+from gateway.errors import ConfigurationError
+from gateway.http import Db
+from gateway.logs import configure_logs
+from gateway.settings import Settings
+from tests.fixtures.stores import DatabaseUrls
+from tests.fixtures.tenants import TestMandate
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    shown: list[str] = []
+    configure_logs(show=shown.append)
+    yield shown
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+async def broken(settings: Settings, database_urls: DatabaseUrls) -> AsyncIterator[httpx.AsyncClient]:
+    """A gateway whose database refuses connections."""
+    nowhere = SecretStr("postgresql://catchment_runtime@127.0.0.1:1/none")
+    app = create_app(settings.model_copy(update={"database_url": nowhere}))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        yield client
+    await app.state.db.dispose()
+    await app.state.redis.aclose()
+
+
+async def test_health_and_readiness(client: httpx.AsyncClient, db: Database) -> None:
+    assert (await client.get("/healthz")).json() == {"status": "ok"}
+    ready = await client.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["checks"] == dict.fromkeys(("database", "migrations", "sweeper", "redis"), "ok")
+
+
+async def test_a_silent_sweeper_is_not_ready_once_a_worker_has_run(
+    client: httpx.AsyncClient, db: Database
+) -> None:
+    beat = "INSERT INTO heartbeat VALUES ('sweeper', now() - make_interval(secs => :age))"
+    for age, status in ((30, 200), (61, 503)):
+        async with db.routing_session() as session:
+            await session.execute(text("DELETE FROM heartbeat"))
+            await session.execute(text(beat), {"age": age})
+        assert (await client.get("/readyz")).status_code == status
+    assert "silent" in (await client.get("/readyz")).json()["checks"]["sweeper"]
+    async with db.routing_session() as session:
+        await session.execute(text("DELETE FROM heartbeat"))
+
+
+async def test_another_schema_is_not_ready(settings: Settings, scratch: DatabaseUrls) -> None:
+    import psycopg
+
+    with psycopg.connect(scratch.owner_url, autocommit=True) as owner:
+        owner.execute("UPDATE alembic_version SET version_num = '0001'")
+    app = create_app(settings.model_copy(update={"database_url": SecretStr(scratch.runtime_url)}))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        answer = await client.get("/readyz")
+    await app.state.db.dispose()
+    assert answer.status_code == 503
+    assert "catchment migrate" in answer.json()["checks"]["migrations"]
+
+
+async def test_readiness_names_the_store_that_does_not_answer(
+    broken: httpx.AsyncClient, settings: Settings
+) -> None:
+    answer = await broken.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"] == {"database": "does not answer (StoreUnavailable)", "redis": "ok"}
+    app = create_app(settings.model_copy(update={"redis_url": SecretStr("redis://127.0.0.1:1")}))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        answer = await client.get("/readyz")
+    await app.state.db.dispose()
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["redis"].startswith("does not answer")
+
+
+async def test_a_database_that_is_away_is_a_503_that_asks_to_come_again(
+    broken: httpx.AsyncClient, mandate: TestMandate
+) -> None:
+    answer = await broken.get("/v1/users", headers=mandate.auth())
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "2"
+    assert answer.json()["code"] == "store.unavailable"
+    assert "127.0.0.1" not in answer.text
+
+
+async def test_metrics_are_prometheus_text(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "# TYPE catchment_ingestions_total counter" in answer.text
+    assert "# TYPE catchment_jobs gauge" in answer.text
+
+
+async def test_a_request_is_logged_once_by_template_with_its_id(
+    client: httpx.AsyncClient, mandate: TestMandate, lines: list[str]
+) -> None:
+    path = f"/v1/users/{mandate.users['member']}?secret=hush"
+    answer = await client.get(path, headers={**mandate.auth(), "X-Request-Id": "trace-42"})
+    assert answer.headers["x-request-id"] == "trace-42"
+    [line] = [json.loads(line) for line in lines]
+    assert (line["event"], line["method"], line["path"]) == ("http.request", "GET", "/v1/users/{user_id}")
+    assert (line["status"], line["requestId"]) == (200, "trace-42")
+    assert isinstance(line["durationMs"], int)
+    assert "hush" not in "".join(lines)
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 65, "<script>", "é"])
+async def test_a_strange_request_id_is_replaced(client: httpx.AsyncClient, given: str) -> None:
+    answer = await client.get("/v1/users", headers=[(b"x-request-id", given.encode())])
+    assert answer.headers["x-request-id"] != given
+    assert answer.json()["requestId"] == answer.headers["x-request-id"]
+
+
+async def test_probes_are_not_logged_while_all_is_well(client: httpx.AsyncClient, lines: list[str]) -> None:
+    await client.get("/healthz")
+    await client.get("/readyz")
+    assert lines == []
+
+
+async def test_the_unforeseen_is_a_500_without_details_and_a_log_line_without_contents(
+    settings: Settings, mandate: TestMandate, lines: list[str]
+) -> None:
+    app = create_app(settings)
+
+    @app.get("/boom")
+    async def boom(request: Request) -> None:
+        raise RuntimeError("the canary sang")
+
+    @app.get("/sql")
+    async def bad_sql(db: Db) -> None:
+        async with db.routing_session() as session:
+            await session.execute(
+                text("SELECT 1 / (SELECT length(:canary) - length(:canary))"), {"canary": "canary"}
+            )
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        for path in ("/boom", "/sql"):
+            answer = await client.get(path)
+            assert answer.status_code == 500
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.json()["code"] == "internal"
+            assert answer.json()["requestId"] == answer.headers["x-request-id"]
+            assert "canary" not in answer.text
+    await app.state.db.dispose()
+    events = [json.loads(line) for line in lines]
+    assert [event["event"] for event in events] == ["http.failed", "http.request"] * 2
+    assert events[0]["error"].startswith("RuntimeError at boom:")
+    assert "canary" not in "".join(lines)
+
+
+async def test_constraint_violations_are_conflicts(settings: Settings, mandate: TestMandate) -> None:
+    app = create_app(settings)
+
+    @app.get("/twice")
+    async def twice(db: Db) -> None:
+        async with db.tenant_session(mandate.id) as session:
+            await session.execute(
+                text("INSERT INTO membership VALUES (:m, gen_random_uuid(), 'member')"), {"m": mandate.id}
+            )
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        answer = await client.get("/twice")
+    await app.state.db.dispose()
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/v1/users", "/static/console.css", "/no/such/page"])
+async def test_every_answer_carries_the_security_headers(client: httpx.AsyncClient, path: str) -> None:
+    headers = (await client.get(path)).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+
+
+async def test_a_runtime_role_that_is_not_bound_is_refused_at_the_start(
+    settings: Settings, database_urls: DatabaseUrls
+) -> None:
+    app = create_app(settings.model_copy(update={"database_url": SecretStr(database_urls.owner_url)}))
+    with pytest.raises(ConfigurationError, match="owns tables"):
+        async with app.router.lifespan_context(app):
+            pass
+    assert "owns tables" in app.state.refusal.detail
+
+
+def test_without_stores_there_is_no_gateway(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match="CATCHMENT_DATABASE_URL"):
+        create_app(settings.model_copy(update={"database_url": None}))
+
+
+async def test_the_api_is_described_to_those_who_may_ask(
+    client: httpx.AsyncClient, mandate: TestMandate, app: FastAPI
+) -> None:
+    described = (await client.get("/v1/openapi.json", headers=mandate.auth())).json()
+    assert described["info"]["title"] == "Catchment"
+    assert "/v1/members/{user_id}" in described["paths"]

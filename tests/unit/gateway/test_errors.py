@@ -1,0 +1,54 @@
+"""The error tree is what its docstring draws, and what clients branch on stays stable."""
+
+import re
+
+import pytest
+
+import gateway.errors
+from gateway.errors import CatchmentError, NotFound, all_error_types
+
+OURS = [kind for kind in all_error_types() if kind.__module__ == "gateway.errors"]
+
+
+def test_the_drawn_tree_is_the_real_one() -> None:
+    drawn: list[tuple[str, int, int, str]] = []
+    for line in (gateway.errors.__doc__ or "").splitlines():
+        found = re.match(r"^([ │├└─]*)(\w+)\s+(\d{3}) (\S+)$", line)
+        if found:
+            depth = (len(found.group(1)) - 4) // 4
+            drawn.append((found.group(2), depth, int(found.group(3)), found.group(4)))
+    real = {kind.__name__: (len(kind.__mro__) - 4, kind.status, kind.code) for kind in OURS}
+    assert {name: (depth, status, code) for name, depth, status, code in drawn} == real
+    parents: list[str] = []
+    for name, depth, _, _ in drawn:
+        parents[depth:] = [name]
+        kind = getattr(gateway.errors, name)
+        assert depth == 0 or kind.__base__.__name__ == parents[depth - 1], name
+
+
+def test_a_code_means_one_thing() -> None:
+    """Two classes share a code only when one is a kind of the other."""
+    for one in OURS:
+        for other in OURS:
+            if one is not other and one.code == other.code:
+                assert issubclass(one, other) or issubclass(other, one), (one, other)
+
+
+@pytest.mark.parametrize("kind", OURS, ids=lambda kind: kind.__name__)
+def test_every_error_has_a_sentence_and_renders_as_a_problem(kind: type[CatchmentError]) -> None:
+    assert kind.title().endswith(".")
+    problem = kind("It was Tuesday.", field="x").problem("/v1/x", "r-1")
+    assert problem == {
+        "type": f"urn:catchment:error:{kind.code}",
+        "title": kind.title(),
+        "status": kind.status,
+        "detail": "It was Tuesday.",
+        "instance": "/v1/x",
+        "code": kind.code,
+        "requestId": "r-1",
+        "field": "x",
+    }
+
+
+def test_without_a_detail_the_title_speaks() -> None:
+    assert NotFound().detail == NotFound.title()

@@ -1,0 +1,107 @@
+"""Every route says what it needs, or is on the short list of those open to everybody."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import SecretStr
+from starlette.routing import Mount
+
+from gateway.app import create_app
+from gateway.settings import Settings
+from gateway.tenancy.access import EXEMPT_PREFIXES, PROTECTED, Needs
+
+# Path → why anybody may ask.
+PUBLIC = {
+    "/healthz": "a process that answers says so",
+    "/readyz": "load balancers have no key",
+    "/metrics": "counts only; Prometheus has no key",
+    "/": "the home page asks for the session itself",
+    "/login": "this is where one gets in",
+    "/logout": "signing out twice is no error",
+    "/static": "styles",
+}
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
+    return create_app(
+        Settings(
+            database_url=SecretStr("postgresql://nobody@localhost/none"),
+            redis_url=SecretStr("redis://localhost"),
+            data_dir=tmp_path_factory.mktemp("data"),
+        )
+    )
+
+
+def _routes(routes: list[Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for route in routes:
+        included = getattr(route, "original_router", None)
+        if included is not None:
+            yield from _routes(included.routes, prefix + route.include_context.prefix)
+        else:
+            yield prefix + route.path, route
+
+
+def _demands(dependant: Dependant) -> list[Needs]:
+    found = [dependant.call] if isinstance(dependant.call, Needs) else []
+    return found + [need for inner in dependant.dependencies for need in _demands(inner)]
+
+
+def test_every_route_declares_what_it_needs_or_is_public(app: FastAPI) -> None:
+    undeclared: list[str] = []
+    seen: set[str] = set()
+    for path, route in _routes(app.routes):
+        seen.add(path)
+        if path in PUBLIC:
+            continue
+        if not isinstance(route, APIRoute) or len(_demands(route.dependant)) != 1:
+            undeclared.append(path)
+    assert undeclared == []
+    assert len(seen) > 25
+    assert set(PUBLIC) <= seen, "a public path that no longer exists"
+
+
+def test_what_needs_a_principal_is_where_principals_are_found(app: FastAPI) -> None:
+    """A demand outside the protected prefixes would find nobody; nothing protected is public."""
+    for path, route in _routes(app.routes):
+        protected = any(path == prefix or path.startswith(f"{prefix}/") for prefix in PROTECTED)
+        assert protected == (path not in PUBLIC), path
+        assert not (protected and isinstance(route, Mount) and path not in EXEMPT_PREFIXES and path != "/mcp")
+
+
+def test_changing_something_needs_more_than_reading(app: FastAPI) -> None:
+    """Searching and asking are questions, whatever their method."""
+    questions = {"/v1/context", "/v1/answers", "/v1/search"}
+    weak = [
+        f"{sorted(route.methods)} {path}"
+        for path, route in _routes(app.routes)
+        if isinstance(route, APIRoute) and path.startswith("/v1/") and path not in questions
+        for need in _demands(route.dependant)
+        if route.methods & {"POST", "PATCH", "PUT", "DELETE"} and need.scope == "read"
+    ]
+    assert weak == []
+
+
+def test_the_description_of_the_api_is_complete(app: FastAPI) -> None:
+    described = app.openapi()["paths"]
+    routes = {
+        path for path, route in _routes(app.routes) if isinstance(route, APIRoute) and route.include_in_schema
+    }
+    assert {path for path in routes if path.startswith("/v1/")} - set(described) - {
+        "/v1/openapi.json"
+    } == set()
+
+
+def test_the_pages_bring_their_files() -> None:
+    console = Path(__file__).parents[3] / "gateway" / "console"
+    for page in (console / "templates").glob("*.html"):
+        text = page.read_text()
+        assert "<script" not in text
+        assert "style=" not in text
+        assert "|safe" not in text
+    assert (console / "static" / "console.css").exists()
