@@ -1,0 +1,122 @@
+"""Rows of `blob` and `blob_upload`."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gateway.db import tenant_of
+
+
+async def lock_hashes(session: AsyncSession, digests: Sequence[bytes]) -> None:
+    """Advisory locks until commit, in one order, so that writers and collectors of the same bytes take turns."""
+    await session.execute(
+        text(
+            "SELECT pg_advisory_xact_lock(hashtextextended(CAST(:mandate_id AS text) || encode(d, 'hex'), 0)) "
+            "FROM unnest(CAST(:digests AS bytea[])) AS d ORDER BY d"
+        ),
+        {"mandate_id": str(tenant_of(session)), "digests": list(digests)},
+    )
+
+
+async def known_hashes(session: AsyncSession, digests: Sequence[bytes]) -> set[bytes]:
+    if not digests:
+        return set()
+    rows = await session.scalars(
+        text("SELECT sha256 FROM blob WHERE sha256 = ANY(:digests)"), {"digests": list(digests)}
+    )
+    return set(rows)
+
+
+async def insert_blobs(session: AsyncSession, rows: Sequence[tuple[bytes, int, bytes | None]]) -> None:
+    await session.execute(
+        text(
+            """
+            INSERT INTO blob (mandate_id, sha256, size, data)
+            SELECT :mandate_id, * FROM unnest(CAST(:digests AS bytea[]), CAST(:sizes AS bigint[]), CAST(:data AS bytea[]))
+            ORDER BY 2
+            -- the update holds the row, so that a collector cannot take it away before this transaction refers to it
+            ON CONFLICT (mandate_id, sha256) DO UPDATE SET created_at = now()
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "digests": [row[0] for row in rows],
+            "sizes": [row[1] for row in rows],
+            "data": [row[2] for row in rows],
+        },
+    )
+
+
+async def find_blob(session: AsyncSession, digest: bytes) -> Row[Any] | None:
+    return (
+        await session.execute(text("SELECT size, data FROM blob WHERE sha256 = :digest"), {"digest": digest})
+    ).one_or_none()
+
+
+async def blob_size(session: AsyncSession, digest: bytes) -> int | None:
+    return await session.scalar(text("SELECT size FROM blob WHERE sha256 = :digest"), {"digest": digest})
+
+
+async def note_upload(session: AsyncSession, digest: bytes, principal: str) -> None:
+    await session.execute(
+        text(
+            "INSERT INTO blob_upload (mandate_id, sha256, principal) VALUES (:mandate_id, :digest, :principal) "
+            "ON CONFLICT (mandate_id, sha256, principal) DO UPDATE SET created_at = now()"
+        ),
+        {"mandate_id": tenant_of(session), "digest": digest, "principal": principal},
+    )
+
+
+async def was_uploaded_by(session: AsyncSession, digest: bytes, principal: str) -> bool:
+    found = await session.scalar(
+        text("SELECT true FROM blob_upload WHERE sha256 = :digest AND principal = :principal"),
+        {"digest": digest, "principal": principal},
+    )
+    return bool(found)
+
+
+async def delete_unreferenced(
+    session: AsyncSession, digests: Sequence[bytes] | None, *, older_than_seconds: float
+) -> list[tuple[bytes, bool]]:
+    """Deletes rows no document refers to; `(sha256, lies in the object store)` of each. Takes the hashes' locks first.
+
+    With `digests` given, uploads do not protect their bytes (an erasure); otherwise only old, unused ones go.
+    """
+    candidates = await session.execute(
+        text(
+            """
+            SELECT sha256 FROM blob b
+            WHERE (CAST(:digests AS bytea[]) IS NULL OR sha256 = ANY(:digests))
+              AND created_at <= now() - make_interval(secs => :age)
+              AND NOT EXISTS (SELECT FROM document d WHERE d.mandate_id = b.mandate_id AND d.blob_sha256 = b.sha256)
+            LIMIT 1000
+            """
+        ),
+        {"digests": None if digests is None else list(digests), "age": older_than_seconds},
+    )
+    found = [row.sha256 for row in candidates]
+    if not found:
+        return []
+    await lock_hashes(session, found)
+    rows = await session.execute(
+        text(
+            """
+            DELETE FROM blob b WHERE mandate_id = :mandate_id AND sha256 = ANY(:digests)
+              AND created_at <= now() - make_interval(secs => :age)
+              AND NOT EXISTS (SELECT FROM document d WHERE d.mandate_id = b.mandate_id AND d.blob_sha256 = b.sha256)
+            RETURNING sha256, data IS NULL AS in_store
+            """
+        ),
+        {"mandate_id": tenant_of(session), "digests": found, "age": older_than_seconds},
+    )
+    return [(row.sha256, row.in_store) for row in rows]
+
+
+async def uploads_of(session: AsyncSession, user_id: UUID) -> list[bytes]:
+    rows = await session.scalars(
+        text("SELECT sha256 FROM blob_upload WHERE principal = :principal"), {"principal": f"user:{user_id}"}
+    )
+    return list(rows)

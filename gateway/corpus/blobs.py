@@ -1,0 +1,102 @@
+"""Original bytes, content-addressed per mandate.
+
+Small originals live in the `blob` row, so a caller's transaction carries them; large ones go to an object store first,
+under `mandateId/sha256`. Whoever writes or collects bytes holds an advisory lock on their hash until commit, so a
+collector never deletes what a new upload just brought.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from uuid import UUID
+
+import obstore
+from obstore.store import LocalStore, ObjectStore
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gateway.corpus import blob_repository as repository
+from gateway.db import tenant_of
+from gateway.errors import ConfigurationError, NotFound, TooLarge
+from gateway.settings import Settings, get_settings
+
+# Up to here a row is cheaper than an object: one commit, no second store to keep in step.
+INLINE_LIMIT = 128 * 1024
+
+
+class BlobStore:
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    @classmethod
+    def of(cls, settings: Settings) -> "BlobStore":
+        if settings.blob_url is None:
+            folder = settings.data_dir / "blobs"
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return cls(LocalStore(prefix=folder))
+        try:
+            return cls(obstore.store.from_url(settings.blob_url))
+        except (ValueError, OSError) as error:
+            raise ConfigurationError(f"CATCHMENT_BLOB_URL cannot be used: {error}") from error
+
+    async def add(self, session: AsyncSession, contents: Sequence[tuple[bytes, bytes]]) -> None:
+        """Keeps `(sha256, data)` pairs within the session's transaction; what is already there is not written again."""
+        mandate_id = tenant_of(session)
+        large = sorted({digest for digest, data in contents if len(data) > INLINE_LIMIT})
+        if large:
+            await repository.lock_hashes(session, large)
+        known = await repository.known_hashes(session, large)
+        for digest, data in contents:
+            if len(data) > INLINE_LIMIT and digest not in known:
+                await obstore.put_async(self._store, _path(mandate_id, digest), data)
+        await repository.insert_blobs(
+            session,
+            [(digest, len(data), data if len(data) <= INLINE_LIMIT else None) for digest, data in contents],
+        )
+
+    async def read(self, session: AsyncSession, digest: bytes) -> bytes:
+        row = await repository.find_blob(session, digest)
+        if row is None:
+            raise NotFound("The original bytes are not here any more.")
+        return row.data if row.data is not None else await self.read_object(tenant_of(session), digest)
+
+    async def read_object(self, mandate_id: UUID, digest: bytes) -> bytes:
+        try:
+            result = await obstore.get_async(self._store, _path(mandate_id, digest))
+            return bytes(await result.bytes_async())
+        except FileNotFoundError as error:
+            raise NotFound("The original bytes are not here any more.") from error
+
+    async def delete_objects(self, mandate_id: UUID, digests: Sequence[bytes]) -> None:
+        """Call inside the transaction that deleted the rows: its locks keep a new upload of the same bytes waiting."""
+        for digest in digests:
+            try:
+                await obstore.delete_async(self._store, _path(mandate_id, digest))
+            except FileNotFoundError:
+                continue
+
+
+def _path(mandate_id: UUID, digest: bytes) -> str:
+    return f"{mandate_id}/{digest.hex()}"
+
+
+async def spool(chunks: AsyncIterator[bytes], target: Path, limit: int) -> tuple[bytes, int]:
+    """Streams an upload into a file, refusing it at the first byte too many; returns its hash and size."""
+    digest, size = hashlib.sha256(), 0
+    with target.open("wb") as out:
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > limit:
+                raise TooLarge(f"The upload is larger than the limit of {limit} bytes.")
+            digest.update(chunk)
+            out.write(chunk)
+    return digest.digest(), size
+
+
+_default: BlobStore | None = None
+
+
+def default_blob_store() -> BlobStore:
+    global _default  # noqa: PLW0603 - one client per process
+    if _default is None:
+        _default = BlobStore.of(get_settings())
+    return _default

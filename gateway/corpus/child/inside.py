@@ -1,0 +1,131 @@
+"""Life inside a child: take on the limits, then answer tasks until told to leave.
+
+Nothing here may raise into the fork server's code: `live` never returns. Details of failures name types and places,
+never messages, because a reader's message can quote the document.
+"""
+
+import errno
+import importlib
+import mmap
+import os
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from gateway.corpus.child import confinement, frames
+from gateway.corpus.child.failures import TaskFailed
+from gateway.corpus.child.limits import Limits
+
+NOT_CONFINED = 71  # exit code of a child that could not take on its limits and so touched nothing
+_LEAVES_AFTER = frozenset({"crashed", "too_large", "too_slow", "output_limit", "damaged"})
+
+Handler = Callable[[dict[str, Any], mmap.mmap], Iterator[dict[str, Any]]]
+
+
+def load_handler(name: str, preload: list[str]) -> Handler:
+    """Import what children will need. A handler module has `handle(task, payload)` and may have `prepare()`."""
+    for module in preload:
+        importlib.import_module(module)
+    module = importlib.import_module(name)
+    if prepare := getattr(module, "prepare", None):
+        prepare()
+    return module.handle
+
+
+def code_folders(handler: str) -> list[Path]:
+    """Where code that may still be imported lies: interpreter, libraries, this package and the handler's."""
+    packages = [sys.modules[name.partition(".")[0]] for name in (__name__, handler)]
+    ours = [Path(str(package.__file__)).parent for package in packages if hasattr(package, "__path__")]
+    return [Path(sys.prefix), Path(sys.base_prefix), *ours]
+
+
+def live(
+    channel_descriptor: int,
+    *,
+    handler: Handler,
+    limits: Limits,
+    home: Path,
+    resident_tasks: int,
+    walls: Callable[[], None],
+) -> NoReturn:
+    """Serve one task, or up to `resident_tasks` of them."""
+    code = NOT_CONFINED
+    try:
+        channel = _settle(channel_descriptor, home)
+        walls()
+        limits.apply(resident_tasks=resident_tasks)
+        code = 1
+        turns = max(1, resident_tasks)
+        while turns and (received := frames.receive_task(channel)) is not None:
+            turns -= 1
+            outcome = _answer(channel, handler, limits, *received)
+            stays = turns > 0 and outcome.get("reason") not in _LEAVES_AFTER and not any(home.iterdir())
+            kind = frames.FAILED if "reason" in outcome else frames.END
+            channel.sendall(frames.pack(kind, {**outcome, "stays": stays}))
+            if not stays:
+                break
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _settle(descriptor: int, home: Path) -> socket.socket:
+    confinement.die_with_parent()
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    channel = socket.socket(fileno=descriptor)
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, 4096)
+    os.environ.update(HOME=str(home), TMPDIR=str(home))
+    tempfile.tempdir = None
+    os.umask(0o077)
+    os.chdir(home)
+    return channel
+
+
+def _answer(
+    channel: socket.socket, handler: Handler, limits: Limits, task: dict[str, Any], payload: int
+) -> dict[str, str]:
+    """Run one task and send its records; the reason and detail of a failure, or nothing."""
+    _crash_point()
+    limits.renew_cpu()
+    try:
+        if os.fstat(payload).st_size == 0:
+            return {"reason": "empty", "detail": "zero bytes"}
+        # A private copy-on-write view: readers that want a writable buffer get one, the file stays as it is.
+        for record in handler(task, mmap.mmap(payload, 0, access=mmap.ACCESS_COPY)):
+            channel.sendall(frames.pack(frames.RECORD, record))
+    except TaskFailed as failure:
+        return {"reason": failure.reason, "detail": failure.detail}
+    except MemoryError:
+        return {"reason": "too_large", "detail": "ran out of memory"}
+    except RecursionError:
+        return {"reason": "damaged", "detail": "nested too deeply"}
+    except OSError as error:
+        reason = "output_limit" if error.errno == errno.EFBIG else "crashed"
+        return {"reason": reason, "detail": _place(error)}
+    except Exception as error:  # noqa: BLE001 - the edge of the process: whatever a reader raises becomes an answer
+        return {"reason": "crashed", "detail": _place(error)}
+    finally:
+        os.close(payload)
+    return {}
+
+
+def _place(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+
+
+def _crash_point() -> None:
+    from gateway.crashpoints import crash_point  # noqa: PLC0415 - the fork server itself has no crash point
+
+    crash_point("parser.child")

@@ -1,0 +1,35 @@
+"""What a child may use. The figures come from measuring every chosen reader on real and hostile files."""
+
+import resource
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    memory_bytes: int = (
+        1024 * MIB
+    )  # address space: enough for every reader, and native code aborts at the end of it
+    cpu_seconds: int = 30  # per task
+    wall_seconds: float = 30.0  # per task, kept by the parent
+    file_bytes: int = 64 * MIB  # any one file it writes
+    open_files: int = 64
+    input_bytes: int = 512 * MIB
+    output_bytes: int = 192 * MIB  # all frames of one task, counted by the parent
+
+    def apply(self, *, resident_tasks: int) -> None:
+        """Bind the calling process for good: hard limits cannot be raised again."""
+        cpu_hard = (self.cpu_seconds + 2) * max(1, resident_tasks)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.file_bytes, self.file_bytes))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files, self.open_files))
+        resource.setrlimit(resource.RLIMIT_CPU, (self.cpu_seconds, cpu_hard))
+        resource.setrlimit(resource.RLIMIT_AS, (self.memory_bytes, self.memory_bytes))
+
+    def renew_cpu(self) -> None:
+        """A resident child gets its processor time anew for each task; the hard limit still ends it."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        soft = min(hard, int(usage.ru_utime + usage.ru_stime) + 1 + self.cpu_seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))

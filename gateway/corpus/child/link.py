@@ -1,0 +1,170 @@
+"""The line to the fork server: start it, ask for children, hear of their ends, notice when it is gone."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import gateway
+from gateway.corpus.child import frames
+from gateway.corpus.child.failures import PoolUnavailable
+from gateway.corpus.child.server import EXITED, KILL, MESSAGE_BYTES, READY, SPAWN
+
+# Built from nothing: no credential, proxy or path of the worker reaches a reader. One thread and few arenas, or the
+# address-space limit would refuse good files on machines with many cores; and nobody phones home.
+_ENVIRONMENT = {
+    "LANG": "C.UTF-8",
+    "MALLOC_ARENA_MAX": "2",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "RAYON_NUM_THREADS": "1",
+    "TOKIO_WORKER_THREADS": "1",
+    "DO_NOT_TRACK": "1",
+    "SCARF_NO_ANALYTICS": "1",
+}
+_FOR_TESTS = ("CATCHMENT_CRASH_POINTS",)
+_BOOT = "import sys; sys.path.extend(sys.argv[2:]); from gateway.corpus.child.server import main; main()"
+_START_SECONDS = 60
+
+
+class Child:
+    """A child as its parent sees it. `exited` resolves to its exit status; None: never started, or lost."""
+
+    def __init__(self, number: int, channel: socket.socket, *, resident: bool) -> None:
+        self.number = number
+        self.channel = channel
+        self.resident = resident
+        self.exited: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+
+
+class ServerLink:
+    def __init__(self, control: socket.socket, base: Path, process: asyncio.subprocess.Process) -> None:
+        self._control = control
+        self._base = base
+        self._process = process
+        self._children: dict[int, Child] = {}
+        self._numbers = 0
+        self.lost = False
+        self.protections: dict[str, str] = {}
+
+    @classmethod
+    async def start(cls, config: dict[str, Any]) -> "ServerLink":
+        base = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="catchment-parser-"))
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        inherited = {name: os.environ[name] for name in _FOR_TESTS if name in os.environ}
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", "-X", "utf8", "-c", _BOOT, str(theirs.fileno()),
+                *_import_path(),
+                env={**_ENVIRONMENT, **inherited, "HOME": str(base), "TMPDIR": str(base)},
+                cwd=base,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+        link = cls(ours, base, process)
+        try:
+            await link._greet({**config, "base": str(base)})
+        except BaseException:
+            await link.aclose()
+            raise
+        return link
+
+    def spawn(self, *, resident: bool) -> Child:
+        """Ask for a child. Its channel can be used at once; whether it lives is told by `exited`."""
+        self._numbers += 1
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        child = Child(self._numbers, ours, resident=resident)
+        self._children[child.number] = child
+        request = frames.pack(frames.TASK, {"op": SPAWN, "child": child.number, "resident": resident})
+        with theirs:
+            try:
+                socket.send_fds(self._control, [request], [theirs.fileno()])
+            except OSError:  # gone, or so far behind that a restart is due
+                self._lose()
+        return child
+
+    def dismiss(self, child: Child) -> None:
+        """Kill it, whatever it is doing: it has been paid, or will not be."""
+        child.channel.close()
+        if child.number in self._children:
+            with contextlib.suppress(OSError):
+                self._control.send(frames.pack(frames.TASK, {"op": KILL, "child": child.number}))
+
+    async def aclose(self) -> None:
+        """Hang up, wait until the server has buried its children, and remove what it could not."""
+        if self._control.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._control)
+            self._control.close()
+        try:
+            async with asyncio.timeout(10):
+                await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        self._lose()
+        await asyncio.to_thread(shutil.rmtree, self._base, ignore_errors=True)
+
+    async def _greet(self, config: dict[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self._control, frames.pack(frames.TASK, config))
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                message = await loop.sock_recv(self._control, MESSAGE_BYTES)
+        except (TimeoutError, ConnectionResetError):
+            message = b""
+        if not message:
+            raise PoolUnavailable(f"the fork server did not start: {await self._last_words()}")
+        ready = frames.unpack(message[frames.HEAD.size :])
+        if ready["event"] != READY:
+            raise PoolUnavailable("the fork server did not say that it is ready")
+        self.protections = ready["protections"]
+        loop.add_reader(self._control, self._hear)
+
+    async def _last_words(self) -> str:
+        assert self._process.stderr is not None  # noqa: S101 - it was started with a pipe
+        self._process.kill()
+        said = (await self._process.stderr.read(MESSAGE_BYTES)).decode(errors="replace").strip()
+        return said.splitlines()[-1] if said else "it said nothing"
+
+    def _hear(self) -> None:
+        while True:
+            try:
+                message = self._control.recv(MESSAGE_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                message = b""
+            if not message:
+                self._lose()
+                return
+            news = frames.unpack(message[frames.HEAD.size :])
+            if news["event"] == EXITED:
+                self._end(news["child"], news["status"])
+
+    def _end(self, number: int, status: int | None) -> None:
+        child = self._children.pop(number, None)
+        if child is not None and not child.exited.done():
+            child.exited.set_result(status)
+
+    def _lose(self) -> None:
+        self.lost = True
+        if self._control.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._control)
+        for number in list(self._children):
+            self._end(number, None)
+
+
+def _import_path() -> list[str]:
+    """Where this process finds code, so that the server finds the same without reading our environment."""
+    home = str(Path(gateway.__file__).parent.parent)
+    return list(dict.fromkeys([home, *(entry for entry in sys.path if Path(entry).is_dir())]))

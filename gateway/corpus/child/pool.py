@@ -1,0 +1,184 @@
+"""The worker's side: hand a task and a file to a child, take its records or a clear reason, never block the loop."""
+
+import asyncio
+import fcntl
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+from gateway.corpus.child import frames
+from gateway.corpus.child.answer import Answer, HungUpError
+from gateway.corpus.child.failures import ChildFailed, PoolUnavailable, from_exit
+from gateway.corpus.child.inside import NOT_CONFINED
+from gateway.corpus.child.limits import MIB, Limits
+from gateway.corpus.child.link import Child, ServerLink
+
+_SEALED = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+
+
+class ChildPool:
+    """At most `size` tasks at a time. `isolated` tasks get a child of their own; the others share resident children,
+    which are replaced after `resident_tasks` tasks and after any trouble.
+
+    `handler` is the dotted name of a module with `handle(task, payload)`; it is imported in the fork server only.
+    """
+
+    def __init__(
+        self,
+        handler: str,
+        *,
+        preload: Sequence[str] = (),
+        size: int = 2,
+        limits: Limits | None = None,
+        resident_tasks: int = 500,
+        namespaces: bool = True,
+    ) -> None:
+        self.limits = limits or Limits()
+        self._config = {
+            "handler": handler,
+            "preload": list(preload),
+            "residentTasks": resident_tasks,
+            "namespaces": namespaces,
+            "limits": asdict(self.limits),
+        }
+        self._slots = asyncio.Semaphore(size)
+        self._starting = asyncio.Lock()
+        self._link: ServerLink | None = None
+        self._idle: list[Child] = []
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.aclose()
+
+    @property
+    def protections(self) -> dict[str, str]:
+        """Which walls are in force: `network`, `processes`, `files` (see `confinement.Protections`)."""
+        if self._link is None:
+            raise PoolUnavailable("the pool has not been started")
+        return self._link.protections
+
+    async def start(self) -> None:
+        """Start the fork server now, so that the first document does not wait for its imports."""
+        await self._running()
+
+    async def aclose(self) -> None:
+        """End every child and the fork server; their folders are gone when this returns."""
+        self._closed = True
+        async with self._starting:
+            await self._hang_up()
+
+    async def run(
+        self, task: dict[str, Any], payload: bytes | Path | int, *, isolated: bool
+    ) -> list[dict[str, Any]]:
+        """The records the handler yields for this task. `payload` is bytes, a path or an open descriptor.
+
+        Raises ChildFailed with the file's reason, or PoolUnavailable when no child could be had.
+        """
+        request = frames.pack(frames.TASK, task)
+        if len(request) > frames.TASK_BYTES:
+            raise ValueError("a task is a short description; the content belongs in the payload")
+        async with self._slots:
+            link = await self._running()
+            if isinstance(payload, bytes) and len(payload) < MIB:
+                descriptor = _open(payload)
+            else:
+                descriptor = await asyncio.to_thread(_open, payload)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size > self.limits.input_bytes:
+                    raise ChildFailed("too_large", f"{size} bytes, allowed are {self.limits.input_bytes}")
+                child = link.spawn(resident=False) if isolated else self._resident(link)
+                return await self._exchange(link, child, request, descriptor)
+            finally:
+                os.close(descriptor)
+
+    async def _running(self) -> ServerLink:
+        async with self._starting:
+            if self._closed:
+                raise PoolUnavailable("the pool is closed")
+            if self._link is not None and self._link.lost:
+                await self._hang_up()
+            if self._link is None:
+                self._link = await ServerLink.start(self._config)
+            return self._link
+
+    async def _hang_up(self) -> None:
+        while self._idle:
+            self._idle.pop().channel.close()
+        if self._link is not None:
+            await self._link.aclose()
+            self._link = None
+
+    def _resident(self, link: ServerLink) -> Child:
+        while self._idle:
+            child = self._idle.pop()
+            if not child.exited.done():
+                return child
+        return link.spawn(resident=True)
+
+    async def _exchange(
+        self, link: ServerLink, child: Child, request: bytes, descriptor: int
+    ) -> list[dict[str, Any]]:
+        answer = Answer(child.channel, self.limits.output_bytes)
+        try:
+            async with asyncio.timeout(self.limits.wall_seconds):
+                _send(child.channel, request, descriptor)
+                await answer.read()
+        except TimeoutError:
+            answer.failure = ChildFailed("too_slow", f"took longer than {self.limits.wall_seconds:g} s")
+        except frames.FrameError:
+            answer.failure = ChildFailed("crashed", "answered with something unreadable")
+        except HungUpError:
+            answer.failure = await _post_mortem(child)
+        finally:
+            if answer.child_stays and not link.lost:
+                self._idle.append(child)
+            else:
+                link.dismiss(child)
+        if not answer.child_stays:
+            await child.exited  # its folder is gone, and no more than `size` are ever alive
+        if answer.failure is not None:
+            raise answer.failure
+        return answer.records
+
+
+async def _post_mortem(child: Child) -> ChildFailed:
+    status = await child.exited
+    if status is None:
+        raise PoolUnavailable("the fork server died or could not fork")
+    if status == NOT_CONFINED:
+        raise PoolUnavailable("a child could not be confined")
+    return from_exit(status)
+
+
+def _send(channel: socket.socket, request: bytes, descriptor: int) -> None:
+    try:
+        # An idle channel is empty and its buffer larger than any task: this never blocks, and never sends half.
+        socket.send_fds(channel, [request], [descriptor])
+    except (BrokenPipeError, ConnectionResetError) as error:
+        raise HungUpError from error
+
+
+def _open(payload: bytes | Path | int) -> int:
+    """A read-only descriptor of the content, which a child of another user may read and nobody can change."""
+    if isinstance(payload, Path):
+        return os.open(payload, os.O_RDONLY | os.O_CLOEXEC)
+    if isinstance(payload, int):
+        return os.dup(payload)
+    descriptor = os.memfd_create("payload", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        view = memoryview(payload)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALED)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor

@@ -1,0 +1,126 @@
+"""Erasure: everything that came with a document, user, source, connection or mandate goes, and a receipt counts it.
+
+It runs batch by batch; each batch and its counts commit together, so a crash resumes where it stopped and the receipt
+still equals what was there. A connection is fenced first: from that commit on nothing can be written for it.
+"""
+
+import time
+from typing import Any, Literal
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gateway.connections import repository as connections
+from gateway.corpus import blob_repository, chunk_repository, lexicon, vector_repository
+from gateway.corpus import erasure_repository as repository
+from gateway.corpus.blobs import BlobStore
+from gateway.crashpoints import crash_point
+from gateway.db import Database, emit_on_commit, new_id
+from gateway.errors import LegalHold, NotFound
+from gateway.ingestion import repository as ingestion
+from gateway.tenancy.schemas import Policy
+
+Subject = Literal["document", "user", "source", "connection", "mandate"]
+BATCH = 200
+
+
+async def begin_erasure(session: AsyncSession, subject: Subject, subject_id: str, reason: str) -> UUID:
+    """Closes the fences and opens the receipt, in the caller's transaction. The rest may run now or in a worker.
+
+    A second request while one is running joins it. An unknown connection erases nothing.
+    """
+    policy = Policy.model_validate(await ingestion.mandate_policy(session))
+    if policy.legal_hold:
+        raise LegalHold("The mandate is under legal hold; lift it in the policy before erasing anything.")
+    if subject == "connection":
+        if not subject_id or await connections.revoke(session, UUID(subject_id)) is None:
+            raise NotFound(f"There is no connection {subject_id!r}; nothing was erased.")
+    elif subject in {"user", "mandate"}:
+        for connection_id in await repository.connections_of(session, subject, subject_id):
+            await connections.revoke(session, connection_id)
+    running = await repository.running_receipt(session, subject, subject_id)
+    if running is not None:
+        return running
+    receipt_id = new_id()
+    await repository.open_receipt(session, receipt_id, subject, subject_id, reason)
+    return receipt_id
+
+
+async def enqueue_erasure(session: AsyncSession, receipt_id: UUID) -> None:
+    """Hands a begun erasure to the workers."""
+    job = {"id": new_id(), "kind": "erase", "lane": "interactive", "dedupe_key": f"erase:{receipt_id}"}
+    await ingestion.insert_jobs(session, [job | {"payload": {"receiptId": str(receipt_id)}}])
+    await ingestion.ring_on_commit(session, [{"id": new_id(), "topic": "bell", "lane": "interactive"}])
+
+
+async def finish_erasure(
+    db: Database, blobs: BlobStore, mandate_id: UUID, receipt_id: UUID
+) -> dict[str, int]:
+    """Runs a begun erasure to its end; safe to call again after a crash."""
+    began = time.monotonic()
+    while True:
+        async with db.tenant_session(mandate_id) as session:
+            receipt = await repository.lock_receipt(session, receipt_id)
+            if receipt is None:
+                raise NotFound(f"There is no receipt {receipt_id}.")
+            counts: dict[str, int] = dict(receipt.counts)
+            if receipt.status == "done":
+                return counts
+            batch = await repository.lock_batch(session, receipt.subject, receipt.subject_id, BATCH)
+            if batch:
+                _add(
+                    counts,
+                    await _erase(
+                        session, blobs, [row.id for row in batch], {row.blob_sha256 for row in batch}
+                    ),
+                )
+            elif receipt.subject == "connection":
+                await chunk_repository.drop_segments_of(session, UUID(receipt.subject_id))
+            await repository.update_receipt(session, receipt_id, counts, done=not batch)
+            if not batch:
+                _announce(session, receipt, counts, round((time.monotonic() - began) * 1000))
+                return counts
+        crash_point("erase.between_batches")
+
+
+async def _erase(
+    session: AsyncSession, blobs: BlobStore, ids: list[UUID], digests: set[bytes]
+) -> dict[str, int]:
+    chunks = await repository.chunks_of(session, ids)
+    await lexicon.take_out(session, [chunk.id for chunk in chunks])
+    counts = await repository.delete_documents(session, ids)
+    counts["vector"] = await vector_repository.collect(
+        session, sorted({chunk.text_hash for chunk in chunks}), limit=len(chunks) * 4 + 1
+    )
+    gone = await blob_repository.delete_unreferenced(session, sorted(digests), older_than_seconds=0)
+    await blobs.delete_objects(session.info["mandate_id"], [digest for digest, in_store in gone if in_store])
+    counts["blob"] = len(gone)
+    return counts
+
+
+def _add(counts: dict[str, int], more: dict[str, int]) -> None:
+    for store, count in more.items():
+        counts[store] = counts.get(store, 0) + count
+
+
+def _announce(session: AsyncSession, receipt: Any, counts: dict[str, int], duration_ms: int) -> None:
+    emit_on_commit(
+        session,
+        "ingestion.erased",
+        mandateId=str(session.info["mandate_id"]),
+        receiptId=str(receipt.id),
+        subject=receipt.subject,
+        documents=counts.get("document", 0),
+        chunks=counts.get("chunk", 0),
+        durationMs=duration_ms,
+    )
+    if receipt.subject == "connection":
+        emit_on_commit(
+            session,
+            "ingestion.connection.purged",
+            connectionId=receipt.subject_id,
+            authority=receipt.reason.partition(":")[2] or "unknown",
+            reason=receipt.reason.partition(":")[0],
+            indexRows=counts.get("document", 0),
+            chunks=counts.get("chunk", 0),
+        )

@@ -1,0 +1,249 @@
+"""The corpus browser, uploads and erasure over HTTP."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
+from fastapi.responses import JSONResponse
+
+from gateway.corpus import blob_repository, erasure, repository, service
+from gateway.corpus import erasure_repository as receipts
+from gateway.corpus.blobs import BlobStore, spool
+from gateway.corpus.repository import DocumentFilter
+from gateway.corpus.schemas import (
+    BlobOut,
+    ChunkOut,
+    DocumentOut,
+    DocumentPatch,
+    ErasureIn,
+    MomentOut,
+    ReceiptOut,
+    WhyOut,
+)
+from gateway.corpus.sniffing import sniff
+from gateway.db import Database
+from gateway.errors import InvalidRequest, NotFound
+from gateway.ingestion.facade import reindex
+from gateway.ingestion.routes import accept
+from gateway.ingestion.schemas import BlobContent, IngestionHandle, IngestionRequest, Scope
+from gateway.tenancy.access import Admin, Principal, Reader, Writer
+from gateway.wire import Page, decode_cursor, encode_cursor
+
+router = APIRouter(tags=["corpus"])
+
+RECEIPT_SECONDS = 5  # an erasure done by then is answered with its receipt
+
+
+async def _pieces(upload: UploadFile) -> AsyncIterator[bytes]:
+    while piece := await upload.read(1024 * 1024):
+        yield piece
+
+
+async def _keep(
+    request: Request, principal: Principal, pieces: AsyncIterator[bytes], name: str | None
+) -> BlobOut:
+    """Streams an upload to disk within the limit, looks at what it is, and keeps it for this principal."""
+    db: Database = request.app.state.db
+    blobs: BlobStore = request.app.state.blobs
+    with tempfile.TemporaryDirectory(prefix="catchment-upload-") as folder:
+        target = Path(folder) / "upload"
+        digest, size = await spool(pieces, target, request.app.state.settings.upload_limit_bytes)
+        data = await asyncio.to_thread(target.read_bytes)
+    mime_type = await sniff(data, name)
+    async with db.tenant_session(principal.mandate_id) as session:
+        await blobs.add(session, [(digest, data)])
+        await blob_repository.note_upload(session, digest, principal.name)
+    return BlobOut(blob=f"sha256:{digest.hex()}", size=size, mime_type=mime_type)
+
+
+@router.post("/blobs", status_code=201)
+async def upload_blob(request: Request, principal: Writer) -> BlobOut:
+    """Keeps the request body as a blob that a later ingestion of yours may refer to."""
+    return await _keep(request, principal, request.stream(), None)
+
+
+@router.post("/files", status_code=202, responses={200: {"model": IngestionHandle}})
+async def upload_file(
+    request: Request,
+    response: Response,
+    principal: Writer,
+    *,
+    file: Annotated[UploadFile, File()],
+    source_id: Annotated[str | None, Form(alias="sourceId")] = None,
+    title: Annotated[str | None, Form()] = None,
+    scope: Annotated[Scope, Form()] = "personal",
+    tags: Annotated[list[str] | None, Form()] = None,
+    neutralize: Annotated[bool, Form()] = False,
+) -> IngestionHandle:
+    """Uploads one file and asks for it to be searchable. Without `sourceId` its content names it."""
+    kept = await _keep(request, principal, _pieces(file), file.filename)
+    wanted = IngestionRequest(
+        source_kind="upload",
+        source_id=source_id or kept.blob.removeprefix("sha256:"),
+        content=BlobContent(blob=kept.blob),
+        title=title or file.filename or "",
+        mime_type=kept.mime_type,
+        scope=scope,
+        tags=[tag for entry in tags or [] for tag in entry.split(",") if tag],
+        neutralize=neutralize,
+    )
+    handle = await accept(request, principal, wanted)
+    response.status_code = 202 if handle.outcome == "queued" else 200
+    return handle
+
+
+@router.get("/documents")
+async def list_documents(
+    request: Request,
+    principal: Reader,
+    *,
+    source_kind: Annotated[str | None, Query(alias="sourceKind")] = None,
+    status: str | None = None,
+    connection_id: Annotated[UUID | None, Query(alias="connectionId")] = None,
+    type: str | None = None,  # noqa: A002 - the wire's word
+    tag: str | None = None,
+    title: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: str | None = None,
+) -> Page[DocumentOut]:
+    wanted = DocumentFilter(source_kind, status, connection_id, type, tag, title)
+    after = decode_cursor(cursor) if cursor else None
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        rows = await repository.list_documents(
+            session, principal.user_id, wanted, limit=limit + 1, after=after
+        )
+    shown = rows[:limit]
+    following = encode_cursor(shown[-1].created_at, shown[-1].id) if len(rows) > limit else None
+    return Page(items=[service.document_out(row) for row in shown], next_cursor=following)
+
+
+@router.get("/documents/{document_id}")
+async def get_document(request: Request, document_id: UUID, principal: Reader) -> DocumentOut:
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        return service.document_out(await service.readable(session, document_id, principal))
+
+
+@router.patch("/documents/{document_id}")
+async def patch_document(
+    request: Request, document_id: UUID, patch: DocumentPatch, principal: Writer
+) -> DocumentOut:
+    """Changes what describes a document. Its id, chunks and vectors stay; nothing is parsed or embedded."""
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        row = await service.editable(session, document_id, principal)
+        await service.describe(session, row, patch, principal)
+        return service.document_out(await service.readable(session, document_id, principal))
+
+
+@router.delete("/documents/{document_id}", responses={202: {"model": ReceiptOut}})
+async def delete_document(request: Request, document_id: UUID, principal: Writer) -> ReceiptOut:
+    """Deletes a document, its children and all they left behind; the receipt counts each store."""
+    db: Database = request.app.state.db
+    async with db.tenant_session(principal.mandate_id) as session:
+        await service.editable(session, document_id, principal)
+        receipt_id = await erasure.begin_erasure(session, "document", str(document_id), "deleted")
+    await erasure.finish_erasure(db, request.app.state.blobs, principal.mandate_id, receipt_id)
+    return await _receipt(db, principal.mandate_id, receipt_id)
+
+
+@router.get("/documents/{document_id}/chunks")
+async def list_chunks(
+    request: Request,
+    document_id: UUID,
+    principal: Reader,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    cursor: str | None = None,
+) -> Page[ChunkOut]:
+    if cursor is not None and not cursor.isdecimal():
+        raise InvalidRequest("The cursor is not one this service gave out; start without one.")
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        await service.readable(session, document_id, principal)
+        rows = await repository.list_chunks(
+            session, document_id, limit=limit + 1, after=int(cursor) if cursor else -1
+        )
+    shown = rows[:limit]
+    following = str(shown[-1].ordinal) if len(rows) > limit else None
+    return Page(items=[service.chunk_out(row) for row in shown], next_cursor=following)
+
+
+@router.get("/documents/{document_id}/timeline")
+async def get_timeline(request: Request, document_id: UUID, principal: Reader) -> Page[MomentOut]:
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        await service.readable(session, document_id, principal)
+        rows = await repository.document_timeline(session, document_id)
+    return Page(items=[service.moment_out(row) for row in rows])
+
+
+@router.get("/documents/{document_id}/original")
+async def get_original(request: Request, document_id: UUID, principal: Reader) -> Response:
+    """The source bytes, served so that no browser runs or shows them by itself."""
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        row = await service.readable(session, document_id, principal)
+        if row.neutralize and not principal.is_admin and row.user_id != principal.user_id:
+            raise NotFound("The original of a masked document is for its owner and admins.")
+        data = await request.app.state.blobs.read(session, row.blob_sha256)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{document_id}"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+    }
+    return Response(data, media_type=row.mime_type or "application/octet-stream", headers=headers)
+
+
+@router.post("/documents/{document_id}/reindex", status_code=202)
+async def reindex_document(request: Request, document_id: UUID, principal: Writer) -> IngestionHandle:
+    """Runs the pipeline again on the kept original, whatever the hashes say. Unchanged texts are not embedded again."""
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        await service.editable(session, document_id, principal)
+        return await reindex(session, document_id)
+
+
+@router.get("/why")
+async def why(
+    request: Request, principal: Reader, external_id: Annotated[str, Query(alias="externalId", min_length=1)]
+) -> WhyOut:
+    """Why is this here, or not here? Answers from the ledger by the source's own id."""
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        return await service.why(session, external_id, principal)
+
+
+@router.post("/erasures", status_code=200, responses={202: {"model": ReceiptOut}})
+async def erase(request: Request, wanted: ErasureIn, principal: Admin) -> Response:
+    """Erases by user, document, source or the whole mandate. 200 with the receipt when done within 5 s, else 202."""
+    subject: tuple[erasure.Subject, str]
+    if wanted.user_id:
+        subject = ("user", str(wanted.user_id))
+    elif wanted.document_id:
+        subject = ("document", str(wanted.document_id))
+    elif wanted.source_id:
+        subject = ("source", str(wanted.source_id))
+    else:
+        subject = ("mandate", str(principal.mandate_id))
+    db: Database = request.app.state.db
+    async with db.tenant_session(principal.mandate_id) as session:
+        receipt_id = await erasure.begin_erasure(session, *subject, "requested")
+        await erasure.enqueue_erasure(session, receipt_id)
+    until = time.monotonic() + RECEIPT_SECONDS
+    receipt = await _receipt(db, principal.mandate_id, receipt_id)
+    while receipt.status != "done" and time.monotonic() < until:
+        await asyncio.sleep(0.1)
+        receipt = await _receipt(db, principal.mandate_id, receipt_id)
+    body: dict[str, Any] = receipt.model_dump(mode="json", by_alias=True)
+    return JSONResponse(body, status_code=200 if receipt.status == "done" else 202)
+
+
+@router.get("/receipts/{receipt_id}")
+async def get_receipt(request: Request, receipt_id: UUID, principal: Reader) -> ReceiptOut:
+    return await _receipt(request.app.state.db, principal.mandate_id, receipt_id)
+
+
+async def _receipt(db: Database, mandate_id: UUID, receipt_id: UUID) -> ReceiptOut:
+    async with db.tenant_session(mandate_id) as session:
+        row = await receipts.find_receipt(session, receipt_id)
+    if row is None:
+        raise NotFound(f"There is no receipt {receipt_id}.")
+    return service.receipt_out(row)

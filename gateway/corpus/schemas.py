@@ -1,0 +1,126 @@
+"""Documents, chunks and receipts as they appear over HTTP."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field, StringConstraints, model_validator
+
+from gateway.ingestion.schemas import Scope, ShortText
+from gateway.wire import Wire
+
+
+class DocumentOut(Wire):
+    id: UUID
+    source_kind: str
+    source_id: str
+    title: str
+    uri: str | None
+    mime_type: str | None
+    language: str | None
+    type: str | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    feature_code: str | None
+    scope: Scope
+    user_id: UUID | None
+    feature_instance_id: UUID | None
+    connection_id: UUID | None
+    data_source_id: UUID | None
+    parent_document_id: UUID | None
+    content_version: str | None
+    content_hash: str
+    revision: int
+    size: int
+    status: str
+    reason: str | None
+    indexed_revision: int | None
+    indexed_at: datetime | None
+    verified_at: datetime | None
+    chunk_count: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class DocumentPatch(Wire):
+    """What may change without new content. The id, the chunks and the vectors stay."""
+
+    title: ShortText | None = None
+    uri: Annotated[str, StringConstraints(max_length=8000)] | None = None
+    type: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
+    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] | None = None
+    metadata: dict[str, Any] | None = None
+    scope: Scope | None = None
+    feature_instance_id: UUID | None = None
+
+
+class ChunkOut(Wire):
+    id: UUID
+    ordinal: int
+    text: str
+    content_hash: str
+    locator: dict[str, Any]
+    heading_path: str
+    token_count: int
+    language: str
+    model: str
+
+
+class MomentOut(Wire):
+    at: datetime
+    status: str
+    reason: str | None
+    job_id: UUID | None
+    detail: dict[str, Any]
+
+
+class ReceiptOut(Wire):
+    id: UUID
+    subject: str
+    subject_id: str
+    status: str
+    reason: str
+    counts: dict[str, int]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class ErasureIn(Wire):
+    """Exactly one of the four says what to erase."""
+
+    user_id: UUID | None = None
+    document_id: UUID | None = None
+    source_id: UUID | None = None
+    mandate: bool = False
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> "ErasureIn":
+        if (
+            sum(
+                (
+                    self.user_id is not None,
+                    self.document_id is not None,
+                    self.source_id is not None,
+                    self.mandate,
+                )
+            )
+            != 1
+        ):
+            raise ValueError("name exactly one of userId, documentId, sourceId, mandate")
+        return self
+
+
+class BlobOut(Wire):
+    blob: str = Field(description="refer to it as content {'blob': …}")
+    size: int
+    mime_type: str
+
+
+class WhyOut(Wire):
+    """Why something is, or is not, in the corpus."""
+
+    external_id: str
+    found: bool
+    answer: str
+    document: DocumentOut | None = None
+    timeline: list[MomentOut] = Field(default_factory=list[MomentOut])

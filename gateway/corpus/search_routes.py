@@ -1,0 +1,84 @@
+"""Search over HTTP, and the pictures its citations open on."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request, Response
+from sqlalchemy import Row
+
+from gateway.corpus import search_repository, service
+from gateway.corpus.citations import cited_boxes
+from gateway.corpus.pictures import PageUndrawable, draw_page
+from gateway.corpus.search import search
+from gateway.corpus.search_schemas import SearchOut, SearchParameters, search_out
+from gateway.db import COMMONS
+from gateway.errors import Conflict, NotFound
+from gateway.http import Db
+from gateway.insights.query_log import asked
+from gateway.tenancy.access import Principal, Reader
+
+router = APIRouter(tags=["search"])
+
+PDF = "application/pdf"
+
+
+class CitationOutdated(Conflict):
+    """The source has changed since it was cited."""
+
+    code = "citation.outdated"
+
+
+@router.get("/search")
+async def search_corpus(
+    request: Request, db: Db, principal: Reader, wanted: Annotated[SearchParameters, Query()]
+) -> SearchOut:
+    """What you may see that answers the query, best first, each hit with its citations."""
+    state, query = request.app.state, wanted.query()
+    result = await search(db, state.embedder, principal, query, reranker=getattr(state, "reranker", None))
+    state.query_log.note(
+        asked(
+            principal,
+            query,
+            result,
+            model=state.embedder.model,
+            agent_deployment_id=wanted.agent_deployment_id,
+        )
+    )
+    return search_out(result)
+
+
+@router.get("/documents/{document_id}/pages/{page}.png", response_class=Response)
+async def page_picture(
+    request: Request, db: Db, document_id: UUID, page: int, principal: Reader, chunk: UUID | None = None
+) -> Response:
+    """The page of a PDF as it is, with the region of the cited chunk marked."""
+    row, boxes, data = await _read(request, db, document_id, page, principal, chunk)
+    if (row.mime_type or "").partition(";")[0] != PDF:
+        raise PageUndrawable("Only PDF documents have pages that can be drawn.")
+    png = await draw_page(request.app.state.picture_pool, data, page, boxes)
+    return Response(
+        png, media_type="image/png", headers={"Content-Security-Policy": "sandbox; default-src 'none'"}
+    )
+
+
+async def _read(
+    request: Request, db: Db, document_id: UUID, page: int, principal: Principal, chunk: UUID | None
+) -> tuple[Row[Any], list[list[float]], bytes]:
+    for mandate_id in dict.fromkeys((principal.mandate_id, COMMONS)):
+        async with db.tenant_session(mandate_id) as session:
+            try:
+                row = await service.readable(session, document_id, principal)
+            except NotFound:
+                continue
+            if row.neutralize and not principal.is_admin and row.user_id != principal.user_id:
+                raise NotFound("The original of a masked document is for its owner and admins.")
+            if row.indexed_hash is not None and row.indexed_hash != row.content_hash:
+                raise CitationOutdated("A newer version is being indexed; search again in a moment.")
+            boxes: list[list[float]] = []
+            if chunk is not None:
+                locator = await search_repository.find_locator(session, document_id, chunk)
+                if locator is None:
+                    raise NotFound(f"The document has no chunk {chunk}.")
+                boxes = cited_boxes(locator, page)
+            return row, boxes, await request.app.state.blobs.read(session, row.blob_sha256)
+    raise NotFound(f"There is no document {document_id} here.")

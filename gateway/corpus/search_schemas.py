@@ -1,0 +1,92 @@
+"""Search as it appears over HTTP."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field
+
+from gateway.corpus.citations import Citation
+from gateway.corpus.search import MAX_LIMIT, Hit, Origin, SearchQuery, SearchResult
+from gateway.wire import Wire
+
+
+def _separated(values: Any) -> Any:
+    """`tags=a,b` and `tags=a&tags=b` mean the same."""
+    given = [values] if isinstance(values, str) else values
+    if not isinstance(given, list):
+        return given
+    return [word for value in given for word in str(value).split(",") if word] or None
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    """A time without a zone is meant in UTC, as all our times are."""
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+
+
+Words = Annotated[list[str] | None, BeforeValidator(_separated)]
+
+
+class SearchParameters(Wire):
+    q: str = Field(description="words, a question, a code, or a “quoted phrase”; 1,000 characters at most")
+    limit: int = Field(default=10, ge=1, le=MAX_LIMIT)
+    types: Words = Field(default=None, description="any of these; what has no type goes by its source kind")
+    source_kinds: Words = None
+    connection_id: UUID | None = None
+    source_id: str | None = None
+    feature_instance_id: UUID | None = None
+    tags: Words = Field(default=None, description="any of these")
+    since: datetime | None = Field(default=None, alias="from", description="entered the corpus at or after")
+    until: datetime | None = Field(default=None, alias="to", description="entered the corpus at or before")
+    origin: Origin = "sdk"
+    method: Literal["convex", "rrf"] = "convex"
+    agent_deployment_id: str | None = Field(default=None, max_length=200)
+
+    def query(self) -> SearchQuery:
+        return SearchQuery(
+            q=self.q,
+            limit=self.limit,
+            types=self.types,
+            source_kinds=self.source_kinds,
+            connection_id=self.connection_id,
+            source_id=self.source_id,
+            feature_instance_id=self.feature_instance_id,
+            tags=self.tags,
+            since=_in_utc(self.since),
+            until=_in_utc(self.until),
+            origin=self.origin,
+            method=self.method,
+        )
+
+
+class HitOut(Wire):
+    chunk_id: UUID
+    document_id: UUID
+    score: float = Field(description="from 0 to 1 within this answer; not comparable between answers")
+    text: str = Field(description="for display only: what a document says is data")
+    prompt_text: str = Field(description="the passage inside its boundary, fit to be given to a model")
+    title: str
+    citation: Citation
+    sources: list[Citation] = Field(
+        description="every source of this text that you may see, the first one included"
+    )
+
+
+class SearchOut(Wire):
+    query_id: UUID
+    took_ms: int
+    hits: list[HitOut]
+    degraded: bool = Field(default=False, description="the embedding service was away: found by words alone")
+
+
+def search_out(result: SearchResult) -> SearchOut:
+    return SearchOut.model_construct(
+        query_id=result.query_id,
+        took_ms=result.took_ms,
+        hits=[hit_out(hit) for hit in result.hits],
+        degraded=result.degraded,
+    )
+
+
+def hit_out(hit: Hit) -> HitOut:
+    return HitOut.model_construct(**{name: getattr(hit, name) for name in HitOut.model_fields})

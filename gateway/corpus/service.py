@@ -1,0 +1,129 @@
+"""What readers and editors of the corpus may do. Reads are scoped by the repository; writes are judged here."""
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gateway.corpus import repository
+from gateway.corpus.schemas import ChunkOut, DocumentOut, DocumentPatch, MomentOut, ReceiptOut, WhyOut
+from gateway.errors import NotAllowed, NotFound
+from gateway.ingestion.schemas import IngestionRequest
+from gateway.tenancy.access import Principal
+
+_WHY = {
+    "indexed": "It is indexed and searchable.",
+    "pending": "It is queued and waits for a worker.",
+    "extracted": "It was parsed and is about to be embedded.",
+    "embedding": "It is being embedded.",
+    "cancelled": "Its ingestion was cancelled; send it again to index it.",
+}
+_REASONS = {
+    "budget": "The mandate's embedding budget is used up; raise it in the policy and it goes on by itself.",
+    "unsupported": "Its format is not supported.",
+    "no_text": "It holds no text (a scan or a picture); install an OCR engine to read it.",
+    "encrypted": "It is encrypted; upload it without a password.",
+    "damaged": "It is damaged and cannot be read; upload a sound copy.",
+    "empty": "It is empty.",
+    "too_large": "It is too large to parse within the limits.",
+    "too_slow": "Parsing it took longer than allowed.",
+    "crashed": "The parser crashed on it.",
+    "output_limit": "It unpacks to more text than allowed.",
+    "poison": "It killed the worker several times and was set aside; retry it with reindex.",
+    "attempts": "It failed on every try; see the error and retry it with reindex.",
+    "embedder_refused": "The embedding service refused its text.",
+}
+
+
+async def readable(session: AsyncSession, document_id: UUID, principal: Principal) -> Row[Any]:
+    row = await repository.find_document(session, document_id, principal.user_id)
+    if row is None:
+        raise NotFound(f"There is no document {document_id} here.")
+    return row
+
+
+async def editable(session: AsyncSession, document_id: UUID, principal: Principal) -> Row[Any]:
+    """Its own user may change it, and an admin what belongs to everybody."""
+    row = await readable(session, document_id, principal)
+    if not principal.is_admin and row.user_id != principal.user_id:
+        raise NotAllowed("Only its owner or an admin may change this document.")
+    return row
+
+
+def document_out(row: Row[Any]) -> DocumentOut:
+    fields = {name: getattr(row, name) for name in DocumentOut.model_fields if name != "content_hash"}
+    return DocumentOut(**fields, content_hash=row.content_hash.hex())
+
+
+def chunk_out(row: Row[Any]) -> ChunkOut:
+    fields = {name: getattr(row, name) for name in ChunkOut.model_fields if name != "content_hash"}
+    return ChunkOut(**fields, content_hash=row.text_hash.hex())
+
+
+def moment_out(row: Row[Any]) -> MomentOut:
+    return MomentOut(**{name: getattr(row, name) for name in MomentOut.model_fields})
+
+
+def receipt_out(row: Row[Any]) -> ReceiptOut:
+    return ReceiptOut(**{name: getattr(row, name) for name in ReceiptOut.model_fields})
+
+
+async def describe(session: AsyncSession, row: Row[Any], patch: DocumentPatch, principal: Principal) -> None:
+    fields = {
+        name: value for name, value in patch.model_dump(exclude_unset=True).items() if value is not None
+    }
+    scope = fields.get("scope", row.scope)
+    if scope == "global":
+        raise NotAllowed("Global documents are written in the commons by operators.")
+    if scope == "featureInstance":
+        instance = fields.get("feature_instance_id", row.feature_instance_id)
+        await _require_feature_member(session, instance, principal)
+    if scope == "personal" and row.user_id is None:
+        raise NotAllowed("A document without a user cannot become personal.")
+    if fields:
+        await repository.update_description(session, row.id, fields)
+
+
+async def authorise(
+    session: AsyncSession, request: IngestionRequest, principal: Principal
+) -> IngestionRequest:
+    """What a caller over HTTP may hand in, with what it leaves out filled in."""
+    if request.scope == "global":
+        if "operator" not in principal.scopes:
+            raise NotAllowed("Only an operator writes to the commons.")
+    elif request.scope == "featureInstance":
+        await _require_feature_member(session, request.feature_instance_id, principal)
+    if request.user_id is not None and request.user_id != principal.user_id and not principal.is_admin:
+        raise NotAllowed("Only an admin or an act_as key may hand in content for another user.")
+    if request.user_id is None and principal.user_id is not None:
+        return request.model_copy(update={"user_id": principal.user_id})
+    return request
+
+
+async def _require_feature_member(session: AsyncSession, instance: UUID | None, principal: Principal) -> None:
+    if principal.is_admin:
+        return
+    if (
+        instance is None
+        or principal.user_id is None
+        or not await repository.is_feature_member(session, instance, principal.user_id)
+    ):
+        raise NotAllowed("Only members of the feature instance may write to it.")
+
+
+async def why(session: AsyncSession, external_id: str, principal: Principal) -> WhyOut:
+    row = await repository.find_by_source_id(session, external_id, principal.user_id)
+    if row is None:
+        return WhyOut(
+            external_id=external_id,
+            found=False,
+            answer="Nothing with this id was ever handed in, or you may not see it.",
+        )
+    answer = _WHY.get(row.status, "")
+    if row.reason:
+        answer = f"{answer} {_REASONS.get(row.reason, f'Reason: {row.reason}.')}".strip()
+    moments = [moment_out(moment) for moment in await repository.document_timeline(session, row.id)]
+    return WhyOut(
+        external_id=external_id, found=True, answer=answer, document=document_out(row), timeline=moments
+    )

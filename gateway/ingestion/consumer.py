@@ -1,0 +1,93 @@
+"""The one `KnowledgeIngestionConsumer`: turns domain events into ingestion, erasure or nothing.
+
+An event is handled and removed in one transaction; a crash leaves it for the next relay. An event that cannot be used –
+no id, unknown object, bad request – is logged and dropped: it must not stand before the others.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gateway.corpus import erasure_repository
+from gateway.corpus.erasure import begin_erasure, enqueue_erasure
+from gateway.db import Database, emit_on_commit
+from gateway.errors import CatchmentError, EventInvalid
+from gateway.ingestion import ledger_repository as ledger
+from gateway.ingestion import repository
+from gateway.ingestion.facade import request_ingestion
+from gateway.ingestion.schemas import IngestionRequest
+
+Handler = Callable[[AsyncSession, dict[str, Any]], Awaitable[None]]
+
+
+class KnowledgeIngestionConsumer:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._handlers: dict[str, Handler] = {
+            "FileCommitted": self._file_committed,
+            "FileDeleted": self._file_deleted,
+            "ConnectionRevoked": self._connection_revoked,
+            "MembershipChanged": self._membership_changed,
+        }
+
+    async def consume(self, mandate_id: UUID, event_ids: Sequence[UUID]) -> None:
+        for event_id in event_ids:
+            async with self._db.tenant_session(mandate_id) as session:
+                for event in await ledger.take_events(session, [event_id]):
+                    await self._handle(session, event.payload)
+                    await ledger.delete_outbox(session, [event.id])
+
+    async def _handle(self, session: AsyncSession, event: dict[str, Any]) -> None:
+        handler = self._handlers.get(event["type"])
+        try:
+            if handler is None:
+                raise EventInvalid("nothing subscribes to this event")
+            async with session.begin_nested():
+                await handler(session, event["payload"])
+        except (CatchmentError, ValidationError) as error:
+            if isinstance(error, CatchmentError) and error.retryable:
+                raise
+            reason = error.detail if isinstance(error, CatchmentError) else "the payload is not understood"
+            emit_on_commit(
+                session,
+                "ingestion.event.ignored",
+                mandateId=str(session.info["mandate_id"]),
+                type=event["type"],
+                reason=reason,
+            )
+
+    async def _file_committed(self, session: AsyncSession, payload: dict[str, Any]) -> None:
+        await request_ingestion(session, IngestionRequest.model_validate(payload))
+
+    async def _file_deleted(self, session: AsyncSession, payload: dict[str, Any]) -> None:
+        kind, source_id = payload.get("sourceKind", "upload"), _required(payload, "sourceId")
+        connection_id = UUID(payload["connectionId"]) if payload.get("connectionId") else None
+        found = await repository.lock_documents(session, [(connection_id, kind, source_id)])
+        for row in found.values():
+            receipt_id = await begin_erasure(session, "document", str(row.id), "FileDeleted")
+            await enqueue_erasure(session, receipt_id)
+
+    async def _connection_revoked(self, session: AsyncSession, payload: dict[str, Any]) -> None:
+        connection_id = _required(payload, "connectionId")
+        reason = f"{payload.get('reason', 'revoked')}:{payload.get('authority', '')}"
+        receipt_id = await begin_erasure(session, "connection", connection_id, reason)
+        await enqueue_erasure(session, receipt_id)
+
+    async def _membership_changed(self, session: AsyncSession, payload: dict[str, Any]) -> None:
+        """Who leaves takes their connections along."""
+        user_id = _required(payload, "userId")
+        if payload.get("role") is not None:
+            return
+        for connection_id in await erasure_repository.connections_of(session, "user", user_id):
+            receipt_id = await begin_erasure(session, "connection", str(connection_id), "member left:")
+            await enqueue_erasure(session, receipt_id)
+
+
+def _required(payload: dict[str, Any], name: str) -> str:
+    value = payload.get(name)
+    if not isinstance(value, str) or not value:
+        raise EventInvalid(f"the event carries no {name}")
+    return value

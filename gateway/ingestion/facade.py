@@ -1,0 +1,407 @@
+"""The one door. Every lane – uploads, features, connectors, crawls, snapshots – enters through `request_ingestion`.
+
+It runs inside the caller's transaction: document, job and outbox rows appear with the caller's commit or not at all.
+It hashes and compares; it neither parses nor embeds. Only this module writes the idempotency columns of `document`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gateway.connections import repository as connections
+from gateway.connections.repository import ConnectionState
+from gateway.corpus import blob_repository
+from gateway.corpus.blobs import BlobStore, default_blob_store
+from gateway.corpus.embedders import embedding_model
+from gateway.db import emit_on_commit, new_id, on_commit
+from gateway.errors import ContentInvalid, NotFound, TooLarge
+from gateway.ingestion import ledger_repository, repository
+from gateway.ingestion.hashing import byte_hash, content_hash, fingerprint
+from gateway.ingestion.schemas import (
+    LIVE_STATUSES,
+    BlobContent,
+    BytesContent,
+    IngestionHandle,
+    IngestionRequest,
+    IngestionStatus,
+    ObjectsContent,
+    TextContent,
+)
+from gateway.metrics import INGESTIONS
+from gateway.settings import get_settings
+from gateway.tenancy.schemas import Policy
+
+DEFAULT_MIME = {"text": "text/plain", "objects": "application/x-catchment-objects"}
+
+ObjectKey = tuple[UUID | None, str, str]
+
+
+@dataclass
+class Offer:
+    """A request with its content resolved to bytes and hashes."""
+
+    request: IngestionRequest
+    document_id: UUID
+    form: str
+    mime_type: str | None
+    data: bytes | None
+    sha256: bytes
+    size: int
+    content_hash: bytes
+    fingerprint: bytes = b""
+
+    @property
+    def key(self) -> ObjectKey:
+        return (self.request.connection_id, self.request.source_kind, self.request.source_id)
+
+    def row(self) -> dict[str, Any]:
+        described = self.request.model_dump(
+            mode="json", by_alias=False, exclude={"content", "lane", "mime_type", "neutralize"}
+        )
+        return {
+            **described,
+            "id": self.document_id,
+            "mime_type": self.mime_type,
+            "neutralize": self.request.neutralize,
+            "content_hash": self.content_hash,
+            "fingerprint": self.fingerprint,
+            "blob_sha256": self.sha256,
+            "content_form": self.form,
+            "size": self.size,
+        }
+
+
+async def request_ingestion(
+    session: AsyncSession, request: IngestionRequest, *, blobs: BlobStore | None = None
+) -> IngestionHandle:
+    """Asks for one object to be searchable. See `request_ingestions`."""
+    return (await request_ingestions(session, [request], blobs=blobs))[0]
+
+
+async def request_ingestions(
+    session: AsyncSession, requests: Sequence[IngestionRequest], *, blobs: BlobStore | None = None
+) -> list[IngestionHandle]:
+    """A batch, decided in a handful of statements whatever its size. Handles come back in the order of the requests."""
+    store = blobs or default_blob_store()
+    policy = Policy.model_validate(await repository.mandate_policy(session))
+    states = await connections.share_lock(session, {r.connection_id for r in requests if r.connection_id})
+    handles: dict[int, IngestionHandle] = {}
+    offers: dict[ObjectKey, tuple[int, Offer]] = {}
+    usage = await repository.usage(session) if policy.quotas.documents or policy.quotas.bytes else (0, 0)
+    for index, request in enumerate(requests):
+        offer = await _offer(session, request, policy)
+        reason = _refusal(offer, policy, states, usage)
+        if reason:
+            handles[index] = _skip(session, offer, reason)
+        elif offer.key in offers:
+            raise ContentInvalid(f"The batch names {request.source_kind} {request.source_id!r} twice.")
+        else:
+            offers[offer.key] = (index, offer)
+    decided = await _decide(session, [offer for _, offer in offers.values()], store, states)
+    for index, offer in offers.values():
+        handles[index] = decided[offer.key]
+    on_commit(session, lambda: _count(handles.values()))
+    return [handles[index] for index in range(len(requests))]
+
+
+def _count(handles: Iterable[IngestionHandle]) -> None:
+    for handle in handles:
+        INGESTIONS.labels(handle.outcome).inc()
+
+
+async def _offer(session: AsyncSession, request: IngestionRequest, policy: Policy) -> Offer:
+    if request.scope == "personal" and request.user_id is None:
+        raise ContentInvalid("Scope personal needs a userId.")
+    if request.source_kind in policy.neutralisation.mandatory_source_kinds and not request.neutralize:
+        request = request.model_copy(update={"neutralize": True})
+    content, mime_type = request.content, request.mime_type
+    form, data, parts, size = "bytes", None, None, 0
+    if isinstance(content, TextContent):
+        form, data = "text", content.text.encode("utf-8", "surrogatepass")
+    elif isinstance(content, BytesContent):
+        data = content.data()
+    elif isinstance(content, ObjectsContent):
+        form = "objects"
+        data = orjson.dumps([item.model_dump(mode="json", by_alias=True) for item in content.objects])
+        parts = [(item.mime_type, item.text.encode("utf-8", "surrogatepass")) for item in content.objects]
+    mime_type = mime_type or DEFAULT_MIME.get(form)
+    if isinstance(content, BlobContent):
+        sha256 = content.sha256()
+        known = await blob_repository.blob_size(session, sha256)
+        if known is None:
+            raise NotFound(f"No blob {content.blob} was uploaded; POST it to /v1/blobs first.")
+        size = known
+        digest = content_hash([(mime_type or "", sha256)])
+    else:
+        assert data is not None  # noqa: S101 - every other form carries its bytes
+        limit = get_settings().upload_limit_bytes
+        if len(data) > limit:
+            raise TooLarge(f"The content has {len(data)} bytes; the limit is {limit}.")
+        sha256, size = byte_hash(data), len(data)
+        digest = content_hash(parts if parts is not None else [(mime_type or "", sha256)])
+    return Offer(
+        request,
+        new_id(),
+        form,
+        mime_type,
+        data,
+        sha256,
+        size,
+        digest,
+        _fingerprint(policy, request.neutralize),
+    )
+
+
+def _fingerprint(policy: Policy, neutralize: bool) -> bytes:
+    return fingerprint(
+        model=embedding_model(get_settings().embedder),
+        neutralize=neutralize,
+        policy=policy.neutralisation.allow_personal_data if neutralize else None,
+    )
+
+
+def _refusal(
+    offer: Offer, policy: Policy, states: dict[UUID, ConnectionState], usage: tuple[int, int]
+) -> str | None:
+    """Why this may not enter, or None."""
+    request, quotas = offer.request, policy.quotas
+    if request.connection_id is not None:
+        connection = states.get(request.connection_id)
+        if connection is None or connection.state == "revoked":
+            return "revoked"
+    if request.source_kind in policy.refused_source_kinds:
+        return "policy"
+    if quotas.document_bytes is not None and offer.size > quotas.document_bytes:
+        return "too_large"
+    if quotas.documents is not None and usage[0] >= quotas.documents:
+        return "quota"
+    if quotas.bytes is not None and usage[1] + offer.size > quotas.bytes:
+        return "quota"
+    return None
+
+
+def _skip(session: AsyncSession, offer: Offer, reason: str) -> IngestionHandle:
+    mandate = str(session.info["mandate_id"])
+    if reason == "quota":
+        emit_on_commit(session, "ingestion.quota.reached", mandateId=mandate, reason="documents or bytes")
+    emit_on_commit(
+        session,
+        "ingestion.skipped.policy",
+        mandateId=mandate,
+        sourceKind=offer.request.source_kind,
+        sourceId=offer.request.source_id,
+        reason=reason,
+    )
+    return IngestionHandle(job_id=None, document_id=None, outcome="skipped", status="skipped", reason=reason)
+
+
+async def _decide(
+    session: AsyncSession, offers: list[Offer], store: BlobStore, states: dict[UUID, ConnectionState]
+) -> dict[ObjectKey, IngestionHandle]:
+    existing = await repository.lock_documents(session, [offer.key for offer in offers]) if offers else {}
+    fresh = [offer for offer in offers if offer.key not in existing]
+    if fresh:
+        await _keep_bytes(session, fresh, store)
+        inserted = await repository.insert_documents(session, [offer.row() for offer in fresh])
+        overtaken = [offer for offer in fresh if offer.document_id not in inserted]
+        fresh = [offer for offer in fresh if offer.document_id in inserted]
+        if overtaken:
+            existing |= await repository.lock_documents(session, [offer.key for offer in overtaken])
+    renewed: list[Offer] = []
+    same: list[Offer] = []
+    for offer in offers:
+        row = existing.get(offer.key)
+        if row is None:
+            continue
+        offer.document_id = row.id
+        unchanged = (row.content_hash, row.fingerprint) == (offer.content_hash, offer.fingerprint)
+        (same if unchanged and row.status in {*LIVE_STATUSES, "indexed", "skipped"} else renewed).append(
+            offer
+        )
+    if renewed:
+        await _keep_bytes(session, renewed, store)
+        await repository.renew_documents(session, [offer.row() for offer in renewed])
+        superseded = await repository.supersede_jobs(session, [offer.document_id for offer in renewed])
+        for row in superseded:
+            emit_on_commit(session, "ingestion.superseded", **_ids(session, row.document_id, row.id))
+        await repository.add_timeline(
+            session,
+            [_moment(row.document_id, "superseded", job_id=row.id) for row in superseded],
+        )
+    revisions = {offer.key: 1 for offer in fresh} | {o.key: existing[o.key].revision + 1 for o in renewed}
+    handles = await _queue(session, [*fresh, *renewed], revisions, states)
+    return handles | await _duplicates(session, same, existing)
+
+
+async def _keep_bytes(session: AsyncSession, offers: list[Offer], store: BlobStore) -> None:
+    contents = {offer.sha256: offer.data for offer in offers if offer.data is not None}
+    if contents:
+        await store.add(session, sorted(contents.items()))
+
+
+async def _queue(
+    session: AsyncSession,
+    offers: list[Offer],
+    revisions: dict[ObjectKey, int],
+    states: dict[UUID, ConnectionState],
+) -> dict[ObjectKey, IngestionHandle]:
+    if not offers:
+        return {}
+    jobs = {offer.key: new_id() for offer in offers}
+    await repository.insert_jobs(
+        session,
+        [
+            {
+                "id": jobs[offer.key],
+                "kind": "ingest",
+                "lane": offer.request.lane,
+                "document_id": offer.document_id,
+                "revision": revisions[offer.key],
+                "connection_id": offer.request.connection_id,
+                "connection_generation": states[offer.request.connection_id].generation
+                if offer.request.connection_id
+                else None,
+                "dedupe_key": f"ingest:{offer.document_id}",
+            }
+            for offer in offers
+        ],
+    )
+    lanes = sorted({offer.request.lane for offer in offers})
+    await repository.ring_on_commit(
+        session, [{"id": new_id(), "topic": "bell", "lane": lane} for lane in lanes]
+    )
+    await repository.add_timeline(
+        session, [_moment(offer.document_id, "pending", job_id=jobs[offer.key]) for offer in offers]
+    )
+    for offer in offers:
+        emit_on_commit(
+            session,
+            "ingestion.queued",
+            **_ids(session, offer.document_id, jobs[offer.key]),
+            sourceKind=offer.request.source_kind,
+            lane=offer.request.lane,
+        )
+    return {
+        offer.key: IngestionHandle(
+            job_id=jobs[offer.key], document_id=offer.document_id, outcome="queued", status="pending"
+        )
+        for offer in offers
+    }
+
+
+async def _duplicates(
+    session: AsyncSession, offers: list[Offer], existing: dict[ObjectKey, Any]
+) -> dict[ObjectKey, IngestionHandle]:
+    """Same content: nothing is parsed or embedded, but what describes it is applied."""
+    if not offers:
+        return {}
+    changed = await repository.describe_documents(session, [offer.row() for offer in offers])
+    await repository.add_timeline(
+        session, [_moment(document_id, "described") for document_id in sorted(changed)]
+    )
+    jobs = await repository.latest_jobs(session, [offer.document_id for offer in offers])
+    handles: dict[ObjectKey, IngestionHandle] = {}
+    for offer in offers:
+        row, job = existing[offer.key], jobs.get(offer.document_id)
+        job_id = job.id if job else None
+        skipped = row.status == "skipped"
+        handles[offer.key] = IngestionHandle(
+            job_id=job_id,
+            document_id=offer.document_id,
+            outcome="skipped" if skipped else "duplicate",
+            status=row.status,
+            reason=row.reason if skipped else None,
+        )
+        emit_on_commit(
+            session,
+            "ingestion.skipped.duplicate",
+            **_ids(session, offer.document_id, job_id),
+            sourceKind=offer.request.source_kind,
+        )
+    return handles
+
+
+def _ids(session: AsyncSession, document_id: UUID | None, job_id: UUID | None) -> dict[str, str | None]:
+    return {
+        "mandateId": str(session.info["mandate_id"]),
+        "documentId": str(document_id) if document_id else None,
+        "jobId": str(job_id) if job_id else None,
+    }
+
+
+def _moment(document_id: UUID, status: str, **fields: Any) -> dict[str, Any]:
+    return {"id": new_id(), "document_id": document_id, "status": status, **fields}
+
+
+async def get_ingestion_status(session: AsyncSession, job_id: UUID) -> IngestionStatus:
+    row = await repository.find_job(session, job_id)
+    if row is None:
+        raise NotFound(f"There is no job {job_id}.")
+    return status_of(row)
+
+
+def status_of(row: Any) -> IngestionStatus:
+    names = (
+        "document_id",
+        "kind",
+        "lane",
+        "status",
+        "reason",
+        "error",
+        "attempts",
+        "created_at",
+        "finished_at",
+    )
+    return IngestionStatus(job_id=row.id, **{name: getattr(row, name) for name in names})
+
+
+async def cancel_ingestion(session: AsyncSession, job_id: UUID) -> IngestionStatus:
+    """Withdraws a job that has not ended; what was indexed before stays."""
+    row = await repository.cancel_job(session, job_id)
+    if row is not None and row.document_id is not None:
+        await repository.settle_cancelled_document(session, row.document_id, row.revision)
+        await repository.add_timeline(session, [_moment(row.document_id, "cancelled", job_id=row.id)])
+        emit_on_commit(session, "ingestion.cancelled", **_ids(session, row.document_id, row.id))
+    return await get_ingestion_status(session, job_id)
+
+
+async def reindex(session: AsyncSession, document_id: UUID) -> IngestionHandle:
+    """Queues the kept original once more, whatever the hashes say. A run in flight is overtaken."""
+    found = await repository.find_connection_of(session, document_id)
+    states = await connections.share_lock(session, [found] if found else [])
+    document = await repository.lock_document(session, document_id)
+    if document is None:
+        raise NotFound(f"There is no document {document_id}.")
+    for row in await repository.supersede_jobs(session, [document_id]):
+        emit_on_commit(session, "ingestion.superseded", **_ids(session, row.document_id, row.id))
+    policy = Policy.model_validate(await repository.mandate_policy(session))
+    await repository.renew_revision(session, document_id, _fingerprint(policy, document.neutralize))
+    state = states.get(document.connection_id)
+    job_id = new_id()
+    job = {
+        "id": job_id,
+        "kind": "ingest",
+        "lane": "interactive",
+        "document_id": document_id,
+        "revision": document.revision + 1,
+        "connection_id": document.connection_id,
+        "connection_generation": state.generation if state else None,
+        "dedupe_key": f"ingest:{document_id}",
+    }
+    await repository.insert_jobs(session, [job])
+    await repository.ring_on_commit(session, [{"id": new_id(), "topic": "bell", "lane": "interactive"}])
+    await repository.add_timeline(session, [_moment(document_id, "pending", job_id=job_id, reason="reindex")])
+    return IngestionHandle(job_id=job_id, document_id=document_id, outcome="queued", status="pending")
+
+
+async def resume_waiting(session: AsyncSession, reason: str) -> None:
+    """Wakes jobs that wait for a person's decision, such as a larger budget."""
+    lanes = await ledger_repository.resume_waiting(session, reason)
+    if lanes:
+        await repository.ring_on_commit(
+            session, [{"id": new_id(), "topic": "bell", "lane": lane} for lane in lanes]
+        )

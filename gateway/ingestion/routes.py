@@ -1,0 +1,99 @@
+"""`requestIngestion` and `getIngestionStatus` over HTTP, and the door for domain events."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+
+from gateway.corpus import blob_repository
+from gateway.corpus.blobs import BlobStore
+from gateway.corpus.service import authorise
+from gateway.crashpoints import crash_point
+from gateway.db import Database
+from gateway.errors import NotFound
+from gateway.ingestion import facade, repository
+from gateway.ingestion.events import record_event
+from gateway.ingestion.schemas import BlobContent, IngestionHandle, IngestionRequest, IngestionStatus, Status
+from gateway.tenancy.access import Admin, Principal, Reader, Writer
+from gateway.wire import Page, Wire, decode_cursor, encode_cursor
+
+router = APIRouter(tags=["ingestion"])
+
+_CODES = {"queued": 202, "duplicate": 200, "skipped": 200}
+
+
+async def accept(request: Request, principal: Principal, wanted: IngestionRequest) -> IngestionHandle:
+    """One request in one transaction; when this returns, it is committed."""
+    db: Database = request.app.state.db
+    blobs: BlobStore = request.app.state.blobs
+    async with db.tenant_session(principal.mandate_id) as session:
+        if isinstance(wanted.content, BlobContent) and not await blob_repository.was_uploaded_by(
+            session, wanted.content.sha256(), principal.name
+        ):
+            raise NotFound(f"You uploaded no blob {wanted.content.blob}; POST it to /v1/blobs first.")
+        handle = await facade.request_ingestion(
+            session, await authorise(session, wanted, principal), blobs=blobs
+        )
+        crash_point("request.before_commit")
+    crash_point("request.after_commit")
+    return handle
+
+
+@router.post("/ingestions", status_code=202, responses={200: {"model": IngestionHandle}})
+async def request_ingestion(
+    request: Request,
+    response: Response,
+    wanted: IngestionRequest,
+    principal: Writer,
+) -> IngestionHandle:
+    """Asks for content to be searchable. 202: queued; 200: already indexed, in flight, or skipped with a reason."""
+    handle = await accept(request, principal, wanted)
+    response.status_code = _CODES[handle.outcome]
+    return handle
+
+
+@router.get("/ingestions/{job_id}")
+async def get_ingestion_status(request: Request, job_id: UUID, principal: Reader) -> IngestionStatus:
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        return await facade.get_ingestion_status(session, job_id)
+
+
+@router.post("/ingestions/{job_id}/cancel")
+async def cancel_ingestion(request: Request, job_id: UUID, principal: Writer) -> IngestionStatus:
+    """Withdraws a job that has not ended. What was indexed before stays as it is."""
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        return await facade.cancel_ingestion(session, job_id)
+
+
+@router.get("/ingestions")
+async def list_ingestions(
+    request: Request,
+    principal: Reader,
+    status: Status | None = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: str | None = None,
+) -> Page[IngestionStatus]:
+    after = decode_cursor(cursor) if cursor else None
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        rows = await repository.list_jobs(session, status=status, limit=limit + 1, after=after)
+    shown = rows[:limit]
+    following = encode_cursor(shown[-1].created_at, shown[-1].id) if len(rows) > limit else None
+    return Page(items=[facade.status_of(row) for row in shown], next_cursor=following)
+
+
+class EventIn(Wire):
+    type: str
+    payload: dict[str, Any] = Field(default_factory=dict)
+
+
+class EventOut(Wire):
+    accepted: bool = True
+
+
+@router.post("/events", status_code=202)
+async def receive_event(request: Request, event: EventIn, principal: Admin) -> EventOut:
+    """A domain event for the one consumer. It is kept with this answer and handled shortly after."""
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        await record_event(session, event.type, event.payload)
+    return EventOut()

@@ -1,0 +1,134 @@
+"""`IngestionRequest` in, `IngestionHandle` out: the contract every lane speaks."""
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Annotated, Any, Literal, get_args
+from uuid import UUID
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from gateway.wire import Wire
+
+SourceKind = Literal[
+    "upload", "paste", "entry", "feature_record", "web_page", "repo_file", "mcp_resource", "sharepoint_item",
+    "onedrive_item", "outlook_message", "outlook_attachment", "outlook_event", "teams_message", "drive_file",
+    "gmail_message", "gmail_attachment", "google_event", "clickup_task", "clickup_doc", "connection_summary",
+    "profile_snapshot", "mandate_snapshot", "feature_snapshot", "knowledge_piece",
+]  # fmt: skip
+SOURCE_KINDS: tuple[str, ...] = get_args(SourceKind)
+
+Scope = Literal["personal", "featureInstance", "mandate", "global"]
+Lane = Literal["interactive", "delta", "backfill"]
+Outcome = Literal["queued", "duplicate", "skipped"]
+Status = Literal[
+    "pending", "extracted", "embedding", "indexed", "failed", "skipped", "superseded", "cancelled"
+]
+LIVE_STATUSES = ("pending", "extracted", "embedding")
+
+ShortText = Annotated[str, StringConstraints(max_length=2000)]
+Identifier = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+MimeType = Annotated[
+    str, StringConstraints(to_lower=True, pattern=r"^[\w.+-]+/[\w.+-]+(\s*;.*)?$", max_length=200)
+]
+
+
+class TextContent(Wire):
+    text: str
+
+
+class BytesContent(Wire):
+    base64: str
+
+    @field_validator("base64")
+    @classmethod
+    def _decodes(cls, value: str) -> str:
+        try:
+            base64.b64decode(value, validate=True)
+        except binascii.Error as error:
+            raise ValueError("base64 does not decode") from error
+        return value
+
+    def data(self) -> bytes:
+        return base64.b64decode(self.base64)
+
+
+class BlobContent(Wire):
+    blob: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+    def sha256(self) -> bytes:
+        return bytes.fromhex(self.blob.removeprefix("sha256:"))
+
+
+class ContentObject(Wire):
+    text: str
+    mime_type: MimeType = "text/plain"
+    locator: dict[str, Any] | None = None
+
+
+class ObjectsContent(Wire):
+    objects: list[ContentObject] = Field(max_length=100_000)
+
+
+Content = TextContent | BytesContent | BlobContent | ObjectsContent
+
+
+class IngestionRequest(Wire):
+    source_kind: SourceKind
+    source_id: Identifier
+    content: Content
+    content_version: ShortText | None = None
+    title: ShortText = ""
+    uri: Annotated[str, StringConstraints(max_length=8000)] | None = None
+    mime_type: MimeType | None = None
+    language: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")] | None = None
+    type: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
+    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] = Field(
+        default_factory=list, max_length=200
+    )
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    feature_code: ShortText | None = None
+    scope: Scope = "personal"
+    user_id: UUID | None = None
+    feature_instance_id: UUID | None = None
+    connection_id: UUID | None = None
+    data_source_id: UUID | None = None
+    parent_document_id: UUID | None = None
+    neutralize: bool = False
+    lane: Lane = "interactive"
+
+    @field_validator("title", "source_id", "uri", "content_version")
+    @classmethod
+    def _no_nul(cls, value: str | None) -> str | None:
+        if value is not None and "\x00" in value:
+            raise ValueError("must not contain NUL characters")
+        return value
+
+    @model_validator(mode="after")
+    def _scope_is_whole(self) -> "IngestionRequest":
+        if self.scope == "featureInstance" and self.feature_instance_id is None:
+            raise ValueError("scope featureInstance needs featureInstanceId")
+        return self
+
+
+class IngestionHandle(Wire):
+    job_id: UUID | None
+    document_id: UUID | None
+    outcome: Outcome
+    status: Status
+    reason: str | None = None
+
+
+class IngestionStatus(Wire):
+    """What `getIngestionStatus` answers."""
+
+    job_id: UUID
+    document_id: UUID | None
+    kind: str
+    lane: Lane
+    status: Status
+    reason: str | None
+    error: str | None
+    attempts: int
+    created_at: datetime
+    finished_at: datetime | None

@@ -1,0 +1,119 @@
+"""What is asked and found, what is cited and what is not, and what it costs."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
+
+from gateway.http import Cursor, Db, Limit
+from gateway.insights import repository, service
+from gateway.insights.schemas import (
+    CitationsIn,
+    CitationsOut,
+    CitedOut,
+    Origin,
+    QueryOut,
+    SpendPage,
+    StatsOut,
+)
+from gateway.tenancy.access import Principal, Reader, Writer
+from gateway.wire import Page, decode_cursor, encode_cursor
+
+router = APIRouter(tags=["insights"])
+
+From = Annotated[AwareDatetime | None, Query(alias="from", description="default: thirty days before `to`")]
+To = Annotated[AwareDatetime | None, Query(alias="to", description="default: now")]
+
+
+async def _queries(
+    db: Db, principal: Principal, wanted: service.Period, origin: Origin | None, *, gaps: bool, limit: int
+) -> Page[QueryOut]:
+    async with db.tenant_session(principal.mandate_id) as session:
+        rows = await repository.top_queries(
+            session,
+            since=wanted.since,
+            until=wanted.until,
+            asker=service.asker(principal),
+            origin=origin,
+            gaps=gaps,
+            limit=limit,
+        )
+    return Page(items=[QueryOut.model_validate(row) for row in rows])
+
+
+@router.get("/insights/queries")
+async def top_queries(
+    db: Db,
+    principal: Reader,
+    since: From = None,
+    until: To = None,
+    origin: Origin | None = None,
+    limit: Limit = 50,
+) -> Page[QueryOut]:
+    """The most frequent questions. Admins see everybody's, others their own."""
+    return await _queries(db, principal, service.period(since, until), origin, gaps=False, limit=limit)
+
+
+@router.get("/insights/gaps")
+async def gaps(
+    db: Db,
+    principal: Reader,
+    since: From = None,
+    until: To = None,
+    origin: Origin | None = None,
+    limit: Limit = 50,
+) -> Page[QueryOut]:
+    """Questions that found nothing, or nothing to the point, when they were last asked: what the corpus lacks."""
+    return await _queries(db, principal, service.period(since, until), origin, gaps=True, limit=limit)
+
+
+@router.get("/insights/citations")
+async def citations(
+    db: Db,
+    principal: Reader,
+    *,
+    show: Annotated[Literal["most", "never"], Query(description="most cited, or never cited")] = "most",
+    since: From = None,
+    until: To = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[CitedOut]:
+    """Documents by how often agents cited them in the period, or those that nobody cited."""
+    wanted = service.period(since, until)
+    async with db.tenant_session(principal.mandate_id) as session:
+        if show == "most":
+            rows = await repository.most_cited(
+                session, principal.user_id, since=wanted.since, until=wanted.until, limit=limit
+            )
+            return Page(items=[CitedOut.model_validate(row) for row in rows])
+        rows = await repository.never_cited(
+            session,
+            principal.user_id,
+            since=wanted.since,
+            until=wanted.until,
+            limit=limit + 1,
+            after=decode_cursor(cursor) if cursor else None,
+        )
+    page = [CitedOut.model_validate(row) for row in rows[:limit]]
+    following = encode_cursor(page[-1].created_at, page[-1].document_id) if len(rows) > limit else None
+    return Page(items=page, next_cursor=following)
+
+
+@router.get("/insights/spend")
+async def spend(db: Db, principal: Reader, since: From = None, until: To = None) -> SpendPage:
+    """What embedding cost, by day and model, and how much of the month's budget is gone."""
+    async with db.tenant_session(principal.mandate_id) as session:
+        return await service.spend(session, service.period(since, until))
+
+
+@router.get("/stats")
+async def stats(db: Db, principal: Reader) -> StatsOut:
+    async with db.tenant_session(principal.mandate_id) as session:
+        return await service.stats(session)
+
+
+@router.post("/citations")
+async def record_citations(db: Db, wanted: CitationsIn, principal: Writer) -> CitationsOut:
+    """An agent says which chunks a turn was given: of those it may see. Twice counts once."""
+    async with db.tenant_session(principal.mandate_id) as session:
+        return await service.record_citations(session, wanted, principal)

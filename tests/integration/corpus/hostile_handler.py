@@ -1,0 +1,161 @@
+"""A handler for the limited child that does whatever the task tells it to: the tests' stand-in for bad files."""
+
+import ctypes
+import mmap
+import os
+import signal
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from gateway.corpus.child import TaskFailed
+
+
+def handle(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    yield from ACTIONS[task["do"]](task, payload)
+
+
+def _describe(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    yield {"pid": os.getpid(), "length": len(payload), "head": payload[:4], "environment": dict(os.environ)}
+
+
+def _three_records(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    yield from ({"number": number} for number in range(3))
+
+
+def _take_memory(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    taken = bytearray(task["bytes"])
+    yield {"taken": len(taken)}
+
+
+def _abort(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    ctypes.CDLL(None).abort()
+    yield {}
+
+
+def _touch_nothing_mapped(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    ctypes.string_at(0)
+    yield {}
+
+
+def _loop(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    while True:
+        pass
+    yield {}
+
+
+def _spend(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    until = time.process_time() + task["seconds"]
+    while time.process_time() < until:
+        pass
+    yield {"pid": os.getpid()}
+
+
+def _wait(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    signal.pause()
+    yield {}
+
+
+def _flood(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    while True:
+        yield {"filling": b"x" * 65536}
+
+
+def _promise_a_large_frame(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    _channel().sendall(b"R\xff\xff\xff\xff")
+    signal.pause()
+    yield {}
+
+
+def _babble(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    _channel().sendall(b"R\x00\x00\x00\x04\xc1\xc1\xc1\xc1")
+    signal.pause()
+    yield {}
+
+
+def _write_file(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    path = Path(tempfile.mkdtemp()) / "left-behind"
+    path.write_bytes(b"x" * task["bytes"])
+    yield {"path": str(path), "pid": os.getpid()}
+
+
+def _start_helper(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    if os.fork() == 0:
+        signal.pause()
+    yield {"pid": os.getpid()}
+
+
+def _connect(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    try:
+        with socket.create_connection(("127.0.0.1", task["port"]), timeout=5):
+            yield {"connected": True}
+    except OSError as error:
+        yield {"connected": False, "error": type(error).__name__}
+
+
+def _connect_in_native_code(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
+    address = (
+        socket.AF_INET.to_bytes(2, "little")
+        + task["port"].to_bytes(2, "big")
+        + b"\x7f\x00\x00\x01"
+        + bytes(8)
+    )
+    yield {"connected": libc.connect(descriptor, address, len(address)) == 0}
+
+
+def _read_file(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    try:
+        yield {"read": len(Path(task["path"]).read_bytes())}
+    except PermissionError:
+        yield {"read": None}
+
+
+def _signal(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    try:
+        os.kill(task["pid"], 0)
+    except OSError as error:
+        yield {"reached": False, "error": type(error).__name__}
+    else:
+        yield {"reached": True}
+
+
+def _die(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    yield {}
+
+
+def _raise(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    raise ValueError("canary: a sentence from the document")
+    yield {}
+
+
+def _recurse(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    yield from _recurse(task, payload)
+
+
+def _fail(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    raise TaskFailed(task["reason"], "as asked")
+    yield {}
+
+
+def _channel() -> socket.socket:
+    for descriptor in range(3, 64):
+        try:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                return socket.socket(fileno=os.dup(descriptor))
+        except OSError:
+            continue
+    raise LookupError("no channel")
+
+
+ACTIONS: dict[str, Callable[[dict[str, Any], mmap.mmap], Iterator[dict[str, Any]]]] = {
+    name.removeprefix("_"): action
+    for name, action in list(globals().items())
+    if name.startswith("_") and not name.startswith(("__", "_channel")) and callable(action)
+}

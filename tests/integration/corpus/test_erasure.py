@@ -1,0 +1,205 @@
+"""Erasure leaves nothing, counts what it took, and survives being interrupted."""
+
+import pytest
+
+from gateway.connections import repository as connections
+from gateway.corpus import erasure
+from gateway.db import new_id
+from gateway.errors import LegalHold, NotFound
+from gateway.ingestion import consumer, events
+from tests.fixtures.corpus import ask, rows_of
+from tests.integration.workers.test_ingest import assert_consistent, paragraphs
+from workers.ingest import IngestSlice
+
+STORES = (
+    "document",
+    "document_text",
+    "chunk",
+    "text_vector",
+    "posting",
+    "segment",
+    "blob",
+    "timeline",
+    "outbox",
+)
+
+
+async def connect(db, tenant):
+    connection = new_id()
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await connections.add(session, connection, "msft", tenant.user_id)
+    return connection
+
+
+async def erase(db, bench, tenant, subject, subject_id) -> dict[str, int]:
+    async with db.tenant_session(tenant.mandate_id) as session:
+        receipt = await erasure.begin_erasure(session, subject, str(subject_id), "test")
+    return await erasure.finish_erasure(db, bench.blobs, tenant.mandate_id, receipt)
+
+
+async def fill(db, bench, tenant, connection=None, names="abc", **fields):
+    kind = "sharepoint_item" if connection else "paste"
+    requests = [
+        ask(tenant, name, paragraphs(index) + name, sourceKind=kind, connectionId=connection, **fields)
+        for index, name in enumerate(names)
+    ]
+    handles = await bench.hand_in(tenant, *requests)
+    await bench.drain(tenant)
+    return handles
+
+
+async def counted(db, tenant, table: str) -> int:
+    [row] = await rows_of(db, tenant, f"SELECT count(*) AS n FROM {table}")
+    return row.n
+
+
+@pytest.mark.parametrize("subject", ["connection", "user", "mandate", "source"])
+async def test_everything_goes_and_the_receipt_equals_what_was_there(db, tenant, bench, subject):
+    connection, source = await connect(db, tenant), new_id()
+    await fill(db, bench, tenant, connection, dataSourceId=str(source))
+    before = {
+        table: await counted(db, tenant, table)
+        for table in ("document", "chunk", "text_vector", "blob", "job")
+    }
+    subject_id = {
+        "connection": connection,
+        "user": tenant.user_id,
+        "mandate": tenant.mandate_id,
+        "source": source,
+    }
+    counts = await erase(db, bench, tenant, subject, subject_id[subject])
+    assert (counts["document"], counts["chunk"], counts["vector"], counts["blob"], counts["job"]) == tuple(
+        before.values()
+    )
+    await rows_of(
+        db, tenant, "DELETE FROM outbox RETURNING 1"
+    )  # bells of the ingestion; the relay's to remove
+    assert {table: await counted(db, tenant, table) for table in STORES} == dict.fromkeys(STORES, 0)
+    [row] = await rows_of(db, tenant, "SELECT state FROM connection")
+    assert row.state == ("active" if subject == "source" else "revoked")
+
+
+async def test_a_purge_of_one_connection_leaves_uploads_and_other_connections(db, tenant, bench):
+    first, second = await connect(db, tenant), await connect(db, tenant)
+    await fill(db, bench, tenant, first)
+    await fill(db, bench, tenant, second)
+    await fill(db, bench, tenant)
+    counts = await erase(db, bench, tenant, "connection", first)
+    assert (counts["document"], counts["vector"]) == (3, 0)
+    assert await counted(db, tenant, "document") == 6
+    await assert_consistent(db, tenant)
+
+
+@pytest.mark.parametrize("connection_id", ["", "00000000-0000-7000-8000-00000000dead"])
+async def test_an_empty_or_unknown_connection_purges_nothing(db, tenant, bench, connection_id):
+    await fill(db, bench, tenant)
+    with pytest.raises(NotFound):
+        await erase(db, bench, tenant, "connection", connection_id)
+    assert await counted(db, tenant, "document") == 3
+
+
+async def test_children_go_with_their_parent(db, tenant, bench):
+    [parent, *_] = await fill(db, bench, tenant, names="p")
+    await fill(db, bench, tenant, names="xy", parentDocumentId=str(parent.document_id))
+    assert (await erase(db, bench, tenant, "document", parent.document_id))["document"] == 3
+
+
+async def test_a_legal_hold_refuses(db, tenant, bench):
+    [handle, *_] = await fill(db, bench, tenant)
+    await rows_of(db, tenant, """UPDATE mandate SET policy = '{"legalHold": true}' RETURNING 1""")
+    with pytest.raises(LegalHold):
+        await erase(db, bench, tenant, "document", handle.document_id)
+
+
+async def test_an_interrupted_erasure_resumes_and_still_counts_everything(db, tenant, bench, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def die(_name: str) -> None:
+        raise Killed
+
+    connection = await connect(db, tenant)
+    await fill(db, bench, tenant, connection, names="abcdefgh")
+    async with db.tenant_session(tenant.mandate_id) as session:
+        receipt = await erasure.begin_erasure(session, "connection", str(connection), "test")
+        again = await erasure.begin_erasure(session, "connection", str(connection), "test")
+    assert again == receipt  # a second request joins the first
+    monkeypatch.setattr(erasure, "BATCH", 3)
+    for _ in range(3):
+        with monkeypatch.context() as patch:
+            patch.setattr(erasure, "crash_point", die)
+            with pytest.raises(Killed):
+                await erasure.finish_erasure(db, bench.blobs, tenant.mandate_id, receipt)
+    counts = await erasure.finish_erasure(db, bench.blobs, tenant.mandate_id, receipt)
+    assert counts["document"] == 8
+    assert await counted(db, tenant, "chunk") == 0
+
+
+async def test_a_job_of_an_erased_document_writes_nothing(db, tenant, bench, monkeypatch):
+    """The document is erased after it was parsed and before it is stored."""
+    advance = IngestSlice._advance
+
+    async def erase_then_advance(self, group):
+        held = await advance(self, group)
+        await erase(db, bench, tenant, "user", tenant.user_id)
+        return held
+
+    monkeypatch.setattr(IngestSlice, "_advance", erase_then_advance)
+    await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1)))
+    await bench.drain(tenant)
+    for table in ("document", "chunk", "text_vector", "posting"):
+        assert await counted(db, tenant, table) == 0
+
+
+async def emit_event(db, tenant, event_type: str, payload: dict) -> None:
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await events.record_event(session, event_type, payload)
+    ids = [row.id for row in await rows_of(db, tenant, "SELECT id FROM outbox WHERE topic = 'event'")]
+    await consumer.KnowledgeIngestionConsumer(db).consume(tenant.mandate_id, ids)
+    assert await rows_of(db, tenant, "SELECT 1 FROM outbox WHERE topic = 'event'") == []
+
+
+async def test_the_consumer_ingests_deletes_and_purges(db, tenant, bench):
+    request = ask(tenant, "f", "From an event.").model_dump(mode="json", by_alias=True)
+    await emit_event(db, tenant, "FileCommitted", request)
+    await bench.drain(tenant)
+    assert await counted(db, tenant, "chunk") == 1
+    await emit_event(db, tenant, "FileDeleted", {"sourceKind": "paste", "sourceId": "f"})
+    await bench.drain(tenant)
+    assert await counted(db, tenant, "document") == 0
+    connection = await connect(db, tenant)
+    await fill(db, bench, tenant, connection)
+    await emit_event(db, tenant, "ConnectionRevoked", {"connectionId": str(connection), "authority": "msft"})
+    await bench.drain(tenant)
+    assert await counted(db, tenant, "document") == 0
+    [receipt] = await rows_of(db, tenant, "SELECT * FROM receipt WHERE subject = 'connection'")
+    assert (receipt.status, receipt.counts["document"]) == ("done", 3)
+
+
+async def test_a_leaving_members_connections_are_purged(db, tenant, bench):
+    connection = await connect(db, tenant)
+    await fill(db, bench, tenant, connection)
+    await emit_event(db, tenant, "MembershipChanged", {"userId": str(tenant.user_id), "role": "admin"})
+    assert await counted(db, tenant, "document") == 3
+    await emit_event(db, tenant, "MembershipChanged", {"userId": str(tenant.user_id), "role": None})
+    await bench.drain(tenant)
+    assert await counted(db, tenant, "document") == 0
+
+
+@pytest.mark.parametrize(
+    ("event_type", "payload"),
+    [
+        ("ConnectionRevoked", {}),
+        ("ConnectionRevoked", {"connectionId": ""}),
+        ("FileCommitted", {"sourceKind": "nonsense"}),
+        ("FileDeleted", {}),
+        ("ProfileUpdated", {"userId": "x"}),
+    ],
+)
+async def test_an_event_that_cannot_be_used_is_logged_and_dropped(
+    db, tenant, bench, event_type, payload, capsys
+):
+    await fill(db, bench, tenant)
+    await emit_event(db, tenant, event_type, payload)
+    assert await counted(db, tenant, "document") == 3
+    assert "ingestion.event.ignored" in capsys.readouterr().out

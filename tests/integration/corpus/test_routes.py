@@ -1,0 +1,186 @@
+"""Uploads, the corpus browser and erasure over HTTP, with a worker behind them."""
+
+import asyncio
+import hashlib
+
+import pytest
+
+from tests.fixtures.corpus import Tenant, ask
+
+MARKDOWN = b"# Guide\n\nReset the gateway with the red button.\n"
+
+
+@pytest.fixture
+def owner(mandate) -> Tenant:
+    return Tenant(mandate.id, mandate.users["owner"], mandate.keys["owner"])
+
+
+async def upload(client, mandate, data=MARKDOWN, who="owner", name="guide.md", **fields):
+    return await client.post(
+        "/v1/files", files={"file": (name, data)}, data=fields, headers=mandate.auth(who)
+    )
+
+
+async def test_an_uploaded_file_becomes_a_document_that_can_be_browsed(client, mandate, owner, bench):
+    answer = await upload(client, mandate, tags="a,b", title="The guide")
+    assert answer.status_code == 202, answer.text
+    handle = answer.json()
+    await bench.drain(owner)
+    status = (await client.get(f"/v1/ingestions/{handle['jobId']}", headers=mandate.auth())).json()
+    assert status["status"] == "indexed"
+    base = f"/v1/documents/{handle['documentId']}"
+    document = (await client.get(base, headers=mandate.auth())).json()
+    assert (document["title"], document["tags"], document["sourceId"]) == (
+        "The guide",
+        ["a", "b"],
+        hashlib.sha256(MARKDOWN).hexdigest(),
+    )
+    assert document["mimeType"] == "text/markdown"
+    chunks = (await client.get(f"{base}/chunks", headers=mandate.auth())).json()["items"]
+    assert chunks[0]["headingPath"] == "Guide"
+    moments = (await client.get(f"{base}/timeline", headers=mandate.auth())).json()["items"]
+    assert [moment["status"] for moment in moments] == ["pending", "extracted", "embedding", "indexed"]
+    original = await client.get(f"{base}/original", headers=mandate.auth())
+    assert original.content == MARKDOWN
+    assert original.headers["content-disposition"].startswith("attachment")
+    assert "sandbox" in original.headers["content-security-policy"]
+    again = await upload(client, mandate)
+    assert (again.status_code, again.json()["outcome"]) == (200, "duplicate")
+
+
+async def test_a_personal_document_is_invisible_to_everybody_else(
+    client, mandate, other_mandate, owner, bench
+):
+    handle = (await upload(client, mandate)).json()
+    await bench.drain(owner)
+    base = f"/v1/documents/{handle['documentId']}"
+    for suffix in ("", "/chunks", "/timeline", "/original"):
+        assert (await client.get(base + suffix, headers=mandate.auth("admin"))).status_code == 404
+        assert (await client.get(base + suffix, headers=other_mandate.auth())).status_code == 404
+    assert (await client.patch(base, json={"scope": "mandate"}, headers=mandate.auth())).status_code == 200
+    assert (await client.get(base, headers=mandate.auth("member"))).status_code == 200
+    refused = await client.patch(base, json={"title": "x"}, headers=mandate.auth("member"))
+    assert refused.status_code == 403
+
+
+async def test_a_patch_keeps_id_chunks_and_vectors(client, mandate, owner, bench):
+    handle = (await upload(client, mandate)).json()
+    await bench.drain(owner)
+    base = f"/v1/documents/{handle['documentId']}"
+    before = (await client.get(f"{base}/chunks", headers=mandate.auth())).json()
+    patched = await client.patch(
+        base, json={"title": "New", "tags": ["x"], "metadata": {"a": 1}}, headers=mandate.auth()
+    )
+    assert (patched.json()["title"], patched.json()["metadata"]) == ("New", {"a": 1})
+    assert (await client.get(f"{base}/chunks", headers=mandate.auth())).json() == before
+    assert len(bench.embedded()) == 1
+
+
+async def test_delete_answers_with_a_receipt(client, mandate, owner, bench):
+    handle = (await upload(client, mandate)).json()
+    await bench.drain(owner)
+    receipt = await client.delete(f"/v1/documents/{handle['documentId']}", headers=mandate.auth())
+    assert receipt.status_code == 200
+    assert (receipt.json()["status"], receipt.json()["counts"]["chunk"]) == ("done", 1)
+    assert (
+        await client.get(f"/v1/documents/{handle['documentId']}", headers=mandate.auth())
+    ).status_code == 404
+    kept = await client.get(f"/v1/receipts/{receipt.json()['id']}", headers=mandate.auth())
+    assert kept.json() == receipt.json()
+
+
+async def test_an_erasure_runs_in_the_worker_and_answers_with_its_receipt(client, mandate, owner, bench):
+    await upload(client, mandate)
+    await bench.drain(owner)
+    asked = asyncio.create_task(
+        client.post("/v1/erasures", json={"userId": str(owner.user_id)}, headers=mandate.auth())
+    )
+    while not asked.done():
+        await bench.drain(owner)
+    assert (asked.result().status_code, asked.result().json()["counts"]["document"]) == (200, 1)
+    for body in ({}, {"userId": str(owner.user_id), "mandate": True}):
+        assert (await client.post("/v1/erasures", json=body, headers=mandate.auth())).status_code == 422
+    assert (
+        await client.post("/v1/erasures", json={"mandate": True}, headers=mandate.auth("member"))
+    ).status_code == 403
+
+
+async def test_a_blob_can_only_be_referred_to_by_who_uploaded_it(client, mandate):
+    kept = await client.post("/v1/blobs", content=b"some text to keep", headers=mandate.auth())
+    assert kept.status_code == 201
+    body = {
+        "sourceKind": "paste",
+        "sourceId": "b",
+        "content": {"blob": kept.json()["blob"]},
+        "scope": "mandate",
+    }
+    stolen = await client.post("/v1/ingestions", json=body, headers=mandate.auth("member"))
+    assert (stolen.status_code, stolen.json()["code"]) == (404, "not_found")
+    own = await client.post("/v1/ingestions", json=body, headers=mandate.auth())
+    assert own.status_code == 202
+
+
+async def test_too_large_and_malformed_uploads_get_a_clear_error(client, app, mandate, monkeypatch):
+    monkeypatch.setattr(app.state.settings, "upload_limit_bytes", 10)
+    answer = await upload(client, mandate, b"x" * 11)
+    assert (answer.status_code, answer.json()["code"]) == (413, "content.too_large")
+    bad = {"sourceKind": "paste", "sourceId": "a", "content": {"base64": "%%%"}}
+    answer = await client.post("/v1/ingestions", json=bad, headers=mandate.auth())
+    assert answer.status_code == 422
+    answer = await client.get("/v1/documents?cursor=nonsense", headers=mandate.auth())
+    assert (answer.status_code, answer.json()["code"]) == (400, "cursor.invalid")
+
+
+async def test_lists_page_through_everything_once(client, mandate, owner, bench):
+    await bench.hand_in(owner, *(ask(owner, f"d{n}", f"text {n}", scope="mandate") for n in range(7)))
+    for path in ("/v1/documents", "/v1/ingestions"):
+        seen, cursor = [], ""
+        while True:
+            page = (await client.get(f"{path}?limit=3{cursor}", headers=mandate.auth())).json()
+            seen += [item.get("id") or item["jobId"] for item in page["items"]]
+            if page["nextCursor"] is None:
+                break
+            cursor = f"&cursor={page['nextCursor']}"
+        assert len(seen) == len(set(seen)) == 7
+
+
+async def test_why_answers_in_plain_words(client, mandate, owner, bench):
+    await bench.hand_in(owner, ask(owner, "clip.mp4", {"base64": "AAAA"}, mimeType="video/mp4"))
+    await bench.drain(owner)
+    found = (await client.get("/v1/why?externalId=clip.mp4", headers=mandate.auth())).json()
+    assert "not supported" in found["answer"]
+    assert [moment["status"] for moment in found["timeline"]] == ["pending", "skipped"]
+    absent = (await client.get("/v1/why?externalId=never", headers=mandate.auth())).json()
+    assert absent["found"] is False
+
+
+async def test_reindex_runs_again_and_embeds_nothing_that_did_not_change(client, mandate, owner, bench):
+    handle = (await upload(client, mandate)).json()
+    await bench.drain(owner)
+    again = await client.post(f"/v1/documents/{handle['documentId']}/reindex", headers=mandate.auth())
+    assert again.status_code == 202
+    await bench.drain(owner)
+    status = (await client.get(f"/v1/ingestions/{again.json()['jobId']}", headers=mandate.auth())).json()
+    assert status["status"] == "indexed"
+    assert len(bench.embedded()) == 1
+
+
+async def test_events_are_accepted_from_admins_and_unknown_ones_refused(client, mandate):
+    body = {"type": "FileDeleted", "payload": {"sourceId": "x"}}
+    assert (await client.post("/v1/events", json=body, headers=mandate.auth())).status_code == 202
+    assert (await client.post("/v1/events", json=body, headers=mandate.auth("member"))).status_code == 403
+    answer = await client.post("/v1/events", json={"type": "Nonsense"}, headers=mandate.auth())
+    assert (answer.status_code, answer.json()["code"]) == (422, "event.invalid")
+
+
+async def test_raising_the_budget_wakes_what_waits_for_it(client, mandate, owner, bench):
+    budget = {"budget": {"monthlyTokens": 1}}
+    assert (await client.patch("/v1/policy", json=budget, headers=mandate.auth())).status_code == 200
+    handle = (await upload(client, mandate)).json()
+    await bench.drain(owner)
+    status = (await client.get(f"/v1/ingestions/{handle['jobId']}", headers=mandate.auth())).json()
+    assert (status["status"], status["reason"]) == ("pending", "budget")
+    await client.patch("/v1/policy", json={"budget": None}, headers=mandate.auth())
+    await bench.drain(owner)
+    status = (await client.get(f"/v1/ingestions/{handle['jobId']}", headers=mandate.auth())).json()
+    assert status["status"] == "indexed"

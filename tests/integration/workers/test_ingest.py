@@ -1,0 +1,281 @@
+"""From queued to searchable: what the pipeline leaves in the stores, and what it costs."""
+
+from collections import Counter
+
+import pytest
+
+from gateway.connections import repository as connections
+from gateway.corpus import lexicon
+from gateway.corpus.embedders import EmbedderRefused, EmbedderUnavailable
+from gateway.corpus.erasure import begin_erasure, finish_erasure
+from gateway.corpus.lexical.postings import Directory, unpack_rows
+from gateway.db import new_id
+from gateway.ingestion import facade
+from gateway.ingestion import ledger_repository as ledger
+from tests.fixtures.corpus import ask, rows_of
+from workers.maintenance import Maintenance
+
+
+def paragraphs(*numbers: int) -> str:
+    """Paragraphs of about 250 tokens each, so that each is a chunk or two of its own."""
+    return "\n\n".join(" ".join(f"p{number}w{word}" for word in range(90)) for number in numbers)
+
+
+async def lexical_index(db, tenant) -> Counter:
+    """(chunk number, term) → frequency, as the packed segments hold it."""
+    found: Counter = Counter()
+    directories = {
+        row.id: Directory(row.directory)
+        for row in await rows_of(db, tenant, "SELECT id, directory FROM segment")
+    }
+    for row in await rows_of(db, tenant, "SELECT term, segment_id, data FROM posting"):
+        postings = unpack_rows([row.data])
+        for ordinal, frequency in zip(postings.ordinals.tolist(), postings.frequencies.tolist(), strict=True):
+            found[int(directories[row.segment_id].chunk_numbers[ordinal]), row.term] += frequency
+    return found
+
+
+async def expected_index(db, tenant) -> Counter:
+    found: Counter = Counter()
+    for row in await rows_of(db, tenant, "SELECT number, text, heading_path, language FROM chunk"):
+        for term, count in lexicon.chunk_terms(row.text, row.heading_path, row.language).items():
+            found[row.number, term] += count
+    return found
+
+
+async def assert_consistent(db, tenant) -> None:
+    """Vectors and lexical index hold exactly what the chunks say."""
+    chunks = {(r.model, r.text_hash) for r in await rows_of(db, tenant, "SELECT model, text_hash FROM chunk")}
+    vectors = {
+        (r.model, r.text_hash) for r in await rows_of(db, tenant, "SELECT model, text_hash FROM text_vector")
+    }
+    assert vectors == chunks
+    assert await lexical_index(db, tenant) == await expected_index(db, tenant)
+
+
+async def test_a_text_becomes_chunks_vectors_postings_and_a_timeline(db, tenant, bench):
+    text = "# Title\n\nFirst part.\n\n## Sub\n\n" + paragraphs(1, 2, 3)
+    [handle] = await bench.hand_in(tenant, ask(tenant, "a", text, mimeType="text/markdown"))
+    await bench.drain(tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        assert (await facade.get_ingestion_status(session, handle.job_id)).status == "indexed"
+    chunks = await rows_of(db, tenant, "SELECT * FROM chunk ORDER BY ordinal")
+    [kept] = await rows_of(db, tenant, "SELECT text FROM document_text")
+    assert len(chunks) >= 3
+    for chunk in chunks:
+        assert kept.text[chunk.locator["charStart"] : chunk.locator["charEnd"]] == chunk.text
+    assert {chunk.heading_path for chunk in chunks} >= {"Title > Sub"}
+    moments = await rows_of(db, tenant, "SELECT status FROM timeline ORDER BY at, id")
+    assert [moment.status for moment in moments] == ["pending", "extracted", "embedding", "indexed"]
+    [document] = await rows_of(db, tenant, "SELECT * FROM document")
+    assert (document.status, document.indexed_revision, document.chunk_count) == ("indexed", 1, len(chunks))
+    await assert_consistent(db, tenant)
+
+
+async def test_an_edit_keeps_ids_and_vectors_of_what_did_not_change(db, tenant, bench):
+    await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1, 2, 3, 4, 5, 6)))
+    await bench.drain(tenant)
+    before = {r.text_hash: r.id for r in await rows_of(db, tenant, "SELECT id, text_hash FROM chunk")}
+    spent = len(bench.embedded())
+    await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1, 2, 3, 99, 5, 6)))
+    await bench.drain(tenant)
+    after = {r.text_hash: r.id for r in await rows_of(db, tenant, "SELECT id, text_hash FROM chunk")}
+    shared = before.keys() & after.keys()
+    assert shared
+    assert {h: before[h] for h in shared} == {h: after[h] for h in shared}
+    assert len(bench.embedded()) - spent == len(after.keys() - before.keys()) <= 4
+    await assert_consistent(db, tenant)
+
+
+async def test_a_new_heading_moves_the_words_but_not_the_vectors(db, tenant, bench):
+    for heading in ("Alpha", "Beta"):
+        text = f"# {heading}\n\n{paragraphs(1, 2, 3)}"
+        await bench.hand_in(tenant, ask(tenant, "a", text, mimeType="text/markdown"))
+        await bench.drain(tenant)
+        await assert_consistent(db, tenant)
+    terms = {row.term for row in await rows_of(db, tenant, "SELECT term FROM posting")}
+    assert "beta" in terms
+    assert "alpha" not in terms
+
+
+async def test_the_same_text_in_two_documents_is_embedded_once_and_outlives_the_first(db, tenant, bench):
+    await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1, 2)), ask(tenant, "b", paragraphs(1, 2)))
+    await bench.drain(tenant)
+    assert max(Counter(bench.embedded()).values()) == 1
+    [first] = await rows_of(db, tenant, "SELECT id FROM document WHERE source_id = 'a'")
+    async with db.tenant_session(tenant.mandate_id) as session:
+        receipt = await begin_erasure(session, "document", str(first.id), "test")
+    counts = await finish_erasure(db, bench.blobs, tenant.mandate_id, receipt)
+    assert (counts["document"], counts["vector"], counts["blob"]) == (1, 0, 0)
+    await assert_consistent(db, tenant)
+    assert await rows_of(db, tenant, "SELECT 1 FROM chunk") != []
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "status", "reason"),
+    [
+        ({"base64": ""}, {"mimeType": "application/pdf"}, "failed", "empty"),
+        ({"base64": "JVBERi0xLjQKZ2FyYmFnZQ=="}, {"mimeType": "application/pdf"}, "failed", "damaged"),
+        ("   \n ", {}, "skipped", "no_text"),
+        ({"base64": "AAECAwQFBgcICQoLDA0ODw=="}, {"mimeType": "video/mp4"}, "skipped", "unsupported"),
+    ],
+)
+async def test_a_file_that_cannot_be_read_costs_that_file_and_says_why(
+    db, tenant, bench, content, fields, status, reason
+):
+    [bad, good] = await bench.hand_in(
+        tenant, ask(tenant, "bad", content, **fields), ask(tenant, "good", "A good text.")
+    )
+    await bench.drain(tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        found = await facade.get_ingestion_status(session, bad.job_id)
+        assert (found.status, found.reason) == (status, reason)
+        assert (await facade.get_ingestion_status(session, good.job_id)).status == "indexed"
+
+
+async def test_a_document_that_became_empty_is_found_no_more(db, tenant, bench):
+    await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1)))
+    await bench.drain(tenant)
+    await bench.hand_in(tenant, ask(tenant, "a", ""))
+    await bench.drain(tenant)
+    for table in ("chunk", "text_vector", "posting", "segment"):
+        assert await rows_of(db, tenant, f"SELECT 1 FROM {table}") == []
+
+
+async def test_a_text_the_database_refuses_costs_that_document(db, tenant, bench):
+    [bad, good] = await bench.hand_in(
+        tenant, ask(tenant, "bad", "nul \x00 inside"), ask(tenant, "good", "A good text.")
+    )
+    await bench.drain(tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        assert (await facade.get_ingestion_status(session, good.job_id)).status == "indexed"
+        assert (await facade.get_ingestion_status(session, bad.job_id)).status in {"indexed", "failed"}
+
+
+async def test_over_budget_work_waits_with_a_reason_and_resumes_when_the_budget_is_raised(db, tenant, bench):
+    await rows_of(
+        db, tenant, """UPDATE mandate SET policy = '{"budget": {"monthlyTokens": 10}}' RETURNING 1"""
+    )
+    [handle] = await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1, 2)))
+    await bench.drain(tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        waiting = await facade.get_ingestion_status(session, handle.job_id)
+        assert (waiting.status, waiting.reason, waiting.attempts) == ("pending", "budget", 0)
+    assert bench.embedded() == []
+    await rows_of(db, tenant, """UPDATE mandate SET policy = '{}' RETURNING 1""")
+    async with db.tenant_session(tenant.mandate_id) as session:
+        assert await ledger.resume_waiting(session, "budget") == ["interactive"]
+    await bench.drain(tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        assert (await facade.get_ingestion_status(session, handle.job_id)).status == "indexed"
+    [spent] = await rows_of(db, tenant, "SELECT texts, tokens FROM spend")
+    assert spent.texts == len(bench.embedded())
+    assert spent.tokens > 10
+
+
+async def test_a_transient_error_is_tried_again_later_and_a_refusal_ends_at_once(
+    db, tenant, bench, monkeypatch
+):
+    async def unavailable(texts):
+        raise EmbedderUnavailable("down", retry_after=30)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.embedder, "embed", unavailable)
+        await bench.hand_in(tenant, ask(tenant, "a", "Some text."))
+        await bench.drain(tenant)
+    [job] = await rows_of(db, tenant, "SELECT *, run_after - now() > interval '20 s' AS later FROM job")
+    assert (job.status, job.reason, job.later) == ("pending", "embedder.unavailable", True)
+
+    async def refused(texts):
+        if any("forbidden" in text for text in texts):
+            raise EmbedderRefused("no", [0])
+        return await type(bench.embedder).embed(bench.embedder, texts)
+
+    monkeypatch.setattr(bench.embedder, "embed", refused)
+    [bad, good] = await bench.hand_in(
+        tenant, ask(tenant, "b", "A forbidden text."), ask(tenant, "c", "A fine one.")
+    )
+    await bench.drain(tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        ended = await facade.get_ingestion_status(session, bad.job_id)
+        assert (ended.status, ended.reason) == ("failed", "embedder_refused")
+        assert (await facade.get_ingestion_status(session, good.job_id)).status == "indexed"
+
+
+async def test_tries_are_limited(db, tenant, bench, monkeypatch):
+    async def broken(texts):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(bench.embedder, "embed", broken)
+    monkeypatch.setattr(bench.runner, "_backoff", lambda attempts: 0.0)
+    await bench.hand_in(tenant, ask(tenant, "a", "Some text."))
+    await bench.drain(tenant)
+    [job] = await rows_of(db, tenant, "SELECT status, reason, error, attempts FROM job")
+    assert (job.status, job.reason, job.error) == ("failed", "attempts", "ZeroDivisionError")
+    assert job.attempts == bench.settings.max_attempts
+
+
+async def test_a_job_that_kills_its_process_is_set_aside(db, tenant, bench):
+    await bench.hand_in(tenant, ask(tenant, "a", "Some text."))
+    for _ in range(bench.settings.max_deaths + 1):
+        async with db.tenant_session(tenant.mandate_id) as session:  # a worker takes it and dies
+            await ledger.claim(session, "interactive", limit=1, lease_seconds=-1)
+            await ledger.claim_orphan(session, "interactive", lease_seconds=-1)
+    await bench.drain(tenant)
+    [job] = await rows_of(db, tenant, "SELECT status, reason FROM job")
+    assert (job.status, job.reason) == ("failed", "poison")
+
+
+async def test_nothing_is_written_for_a_connection_revoked_in_flight(db, tenant, bench, monkeypatch):
+    connection = new_id()
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await connections.add(session, connection, "msft", tenant.user_id)
+    embed = bench.embedder.embed
+
+    async def revoke_meanwhile(texts):
+        async with db.tenant_session(tenant.mandate_id) as session:
+            await connections.revoke(session, connection)
+        return await embed(texts)
+
+    monkeypatch.setattr(bench.embedder, "embed", revoke_meanwhile)
+    await bench.hand_in(
+        tenant, ask(tenant, "f", paragraphs(1), sourceKind="sharepoint_item", connectionId=connection)
+    )
+    await bench.drain(tenant)
+    assert await rows_of(db, tenant, "SELECT 1 FROM chunk") == []
+
+
+async def test_a_newer_version_overtakes_one_in_flight_and_never_the_other_way_round(
+    db, tenant, bench, monkeypatch
+):
+    embed = bench.embedder.embed
+    overtaken = False
+
+    async def overtake(texts):
+        nonlocal overtaken
+        if not overtaken:
+            overtaken = True
+            await bench.hand_in(tenant, ask(tenant, "a", paragraphs(7)))
+            await bench.drain(tenant, bench.second_worker())
+        return await embed(texts)
+
+    monkeypatch.setattr(bench.embedder, "embed", overtake)
+    [old] = await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1)))
+    await bench.drain(tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        assert (await facade.get_ingestion_status(session, old.job_id)).status == "superseded"
+    [kept] = await rows_of(db, tenant, "SELECT text FROM document_text")
+    assert kept.text.strip() == paragraphs(7)
+    await assert_consistent(db, tenant)
+
+
+async def test_small_segments_are_merged_and_say_the_same(db, tenant, bench):
+    for number in range(10):
+        await bench.hand_in(tenant, ask(tenant, f"d{number}", paragraphs(number)))
+        await bench.drain(tenant)
+    before = await lexical_index(db, tenant)
+    assert len(await rows_of(db, tenant, "SELECT 1 FROM segment")) == 10
+    await Maintenance(db, bench.settings).tidy(tenant.mandate_id)
+    assert len(await rows_of(db, tenant, "SELECT 1 FROM segment")) == 1
+    assert await lexical_index(db, tenant) == before
+    await assert_consistent(db, tenant)

@@ -1,0 +1,62 @@
+"""Plain text: whatever the encoding, the characters come out right and storable."""
+
+import codecs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.corpus.child import TaskFailed
+from workers.pipeline.extract import Source, format_of
+from workers.pipeline.extract import extract as extract_source
+from workers.pipeline.formats import text as plain
+
+SENTENCE = "Zürich, naïve café: 10 €, “quoted” – and more of the same.\n"
+
+
+def decoded(data: bytes, charset: str | None = None) -> str:
+    return plain.decode(Source(data, "text/plain", charset=charset))
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "cp1252"]
+)
+def test_encodings_are_recognised_without_being_told(encoding):
+    assert decoded(SENTENCE.encode(encoding)) == SENTENCE
+
+
+def test_byte_order_marks_of_the_rarer_kinds():
+    assert decoded(codecs.BOM_UTF16_BE + SENTENCE.encode("utf-16-be")) == SENTENCE
+    assert decoded(codecs.BOM_UTF32_BE + SENTENCE.encode("utf-32-be")) == SENTENCE
+
+
+def test_a_declared_charset_counts_if_it_fits():
+    cyrillic = "Привет, мир"
+    assert decoded(cyrillic.encode("cp1251"), "cp1251") == cyrillic
+    assert decoded(SENTENCE.encode(), "ascii") == SENTENCE
+    assert decoded(SENTENCE.encode(), "no-such-charset") == SENTENCE
+    assert decoded(SENTENCE.encode(), "zip") == SENTENCE
+
+
+def test_line_ends_are_line_feeds_and_what_no_database_takes_is_replaced():
+    assert decoded(b"a\r\nb\rc\n") == "a\nb\nc\n"
+    assert decoded(b"a\x00b") == "a\ufffdb"
+    assert decoded("half \ud800 a pair é".encode("utf-8", "surrogatepass")) == "half \ufffd a pair é"
+
+
+@given(st.text())
+def test_any_text_sent_as_utf8_can_be_stored(text):
+    kept = decoded(text.encode("utf-8", "surrogatepass"), "utf-8")
+    assert "\x00" not in kept
+    assert "\r" not in kept
+    assert kept.encode().decode() == kept
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(b"   \n\t \n", "no_text"), (bytes(range(32)) * 40, "damaged")],
+)
+def test_what_is_not_text_has_its_reason(data, reason):
+    with pytest.raises(TaskFailed) as caught:
+        extract_source(Source(data, "text/plain"), format_of("text/plain", None))
+    assert caught.value.reason == reason

@@ -1,0 +1,140 @@
+"""`python -m workers`: one process that answers bells in every lane, relays the outbox and sweeps."""
+
+import asyncio
+import signal
+import sys
+from typing import Any
+from uuid import UUID
+
+from arq.worker import Worker, func
+from redis.exceptions import RedisError
+
+from gateway.corpus.blobs import BlobStore
+from gateway.corpus.child import ChildPool
+from gateway.corpus.embedders import build_embedder
+from gateway.db import Database
+from gateway.errors import ConfigurationError
+from gateway.ingestion import bell
+from gateway.logs import configure_logs, emit
+from gateway.settings import Settings, get_settings
+from workers.maintenance import Maintenance
+from workers.pipeline.parsing import PRELOAD
+from workers.relay import Relay
+from workers.runner import Runner
+
+# Answering a bell is one slice. A slice that takes longer than this is cancelled and handed back.
+ANSWER_SECONDS = 900
+# Bells of killed workers stay at the head of ARQ's queue until they expire; a free worker must see past them.
+QUEUE_READ_LIMIT = 10_000
+
+
+class WorkerProcess:
+    def __init__(self, settings: Settings, database_url: str, redis_url: str) -> None:
+        self.settings = settings
+        self.db = Database(database_url, pool_size=settings.database_pool_size)
+        self.redis = bell.connect(redis_url)
+        self._redis_url = redis_url
+        self.embedder = build_embedder(
+            settings.embedder,
+            api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else None,
+            base_url=settings.openai_base_url,
+        )
+        self.pool = ChildPool(
+            handler="workers.pipeline.parsing", preload=PRELOAD, size=settings.parser_children
+        )
+        self.runner = Runner(self.db, settings, self.embedder, self.pool, BlobStore.of(settings), self._ring)
+        self.relay = Relay(self.db, database_url, self.redis, settings.sweep_seconds)
+        self.maintenance = Maintenance(self.db, settings)
+
+    async def run(self) -> None:
+        emit("house.starting", component="worker")
+        await self.db.check_role()
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(name, stop.set)
+        services = [
+            asyncio.create_task(self.relay.run()),
+            asyncio.create_task(self.maintenance.run()),
+            *(asyncio.create_task(self._answer_bells(lane)) for lane in bell.LANES),
+        ]
+        emit("house.ready", component="worker")
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([stopped, *services], return_when=asyncio.FIRST_COMPLETED)
+            for service in services:
+                if service.done():
+                    service.result()
+        finally:
+            emit("house.stopping", component="worker")
+            for service in (stopped, *services):
+                service.cancel()
+            await asyncio.gather(*services, return_exceptions=True)
+            await self.pool.aclose()
+            await self.embedder.aclose()
+            await self.redis.aclose()
+            await self.db.dispose()
+
+    async def _ring(self, lane: str, mandate_id: UUID) -> None:
+        try:
+            await bell.ring(self.redis, lane, mandate_id)
+        except RedisError as error:
+            # The sweep rings when Redis is back.
+            emit("house.store.unavailable", component="bell", error=type(error).__name__)
+
+    async def _answer_bells(self, lane: str) -> None:
+        """ARQ ends its worker when Redis goes away; this one comes back."""
+
+        async def answer(ctx: dict[Any, Any], lane: str, mandate: str) -> None:
+            del ctx
+            await bell.hear(self.redis, lane, UUID(mandate))
+            await self.runner.answer(lane, UUID(mandate))
+
+        while True:
+            redis = bell.connect(self._redis_url)
+            worker = Worker(
+                functions=[
+                    func(answer, name="answer", keep_result=0, timeout=ANSWER_SECONDS, max_tries=1_000_000)
+                ],  # pyright: ignore[reportArgumentType]
+                redis_pool=redis,
+                queue_name=bell.queue_name(lane),
+                max_jobs=self.settings.worker_slots,
+                job_serializer=bell.pack,
+                job_deserializer=bell.unpack,
+                poll_delay=0.05,
+                queue_read_limit=QUEUE_READ_LIMIT,
+                health_check_interval=15,
+                handle_signals=False,
+                keep_result=0,
+                log_results=False,
+            )
+            try:
+                await worker.async_run()
+            except (RedisError, OSError) as error:
+                emit("house.store.unavailable", component=f"bell.{lane}", error=type(error).__name__)
+                await asyncio.sleep(0.5)
+            finally:
+                for task in worker.tasks.values():
+                    task.cancel()
+                await asyncio.gather(*worker.tasks.values(), return_exceptions=True)
+                await redis.aclose()
+
+
+def main() -> None:
+    settings = get_settings()
+    configure_logs(log_format=settings.log_format, level=settings.log_level, data_dir=settings.data_dir)
+    if settings.database_url is None or settings.redis_url is None:
+        sys.exit(
+            "Set CATCHMENT_DATABASE_URL and CATCHMENT_REDIS_URL, or start everything with `catchment up`."
+        )
+    process = WorkerProcess(
+        settings, settings.database_url.get_secret_value(), settings.redis_url.get_secret_value()
+    )
+    try:
+        asyncio.run(process.run())
+    except ConfigurationError as error:
+        sys.exit(error.detail)
+
+
+if __name__ == "__main__":
+    main()

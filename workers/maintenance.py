@@ -1,0 +1,53 @@
+"""Housekeeping between jobs: small lexical segments are merged, vectors and bytes nobody refers to are collected."""
+
+import asyncio
+from uuid import UUID
+
+from sqlalchemy.exc import DBAPIError
+
+from gateway.corpus import blob_repository, chunk_repository, lexicon, vector_repository
+from gateway.corpus.blobs import BlobStore
+from gateway.db import Database, emit_on_commit
+from gateway.errors import StoreUnavailable
+from gateway.logs import emit
+from gateway.settings import Settings
+from gateway.tenancy import repository as tenancy
+
+SMALL_SEGMENT = 2000  # chunks; a search reads every segment of a term, so many small ones cost it
+CROWD = 8  # that many small segments of one owner are merged
+UNUSED_UPLOAD_SECONDS = 24 * 3600
+
+
+class Maintenance:
+    def __init__(self, db: Database, settings: Settings) -> None:
+        self._db, self._blobs = db, BlobStore.of(settings)
+        self._seconds = settings.maintenance_seconds
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._seconds)
+            try:
+                async with self._db.routing_session() as session:
+                    mandates = await tenancy.all_mandate_ids(session)
+                for mandate_id in mandates:
+                    await self.tidy(mandate_id)
+            except (StoreUnavailable, DBAPIError) as error:
+                emit("house.store.unavailable", component="maintenance", error=type(error).__name__)
+
+    async def tidy(self, mandate_id: UUID) -> None:
+        async with self._db.tenant_session(mandate_id) as session:
+            owners = await chunk_repository.crowded_owners(session, fewer_than=SMALL_SEGMENT, at_least=CROWD)
+        for owner_id in owners:
+            async with self._db.tenant_session(mandate_id) as session:
+                await lexicon.merge_small(session, owner_id, fewer_than=SMALL_SEGMENT)
+        async with self._db.tenant_session(mandate_id) as session:
+            collected = await vector_repository.collect(session, None)
+            if collected:
+                emit_on_commit(
+                    session, "house.vectors.collected", mandateId=str(mandate_id), vectors=collected
+                )
+        async with self._db.tenant_session(mandate_id) as session:
+            gone = await blob_repository.delete_unreferenced(
+                session, None, older_than_seconds=UNUSED_UPLOAD_SECONDS
+            )
+            await self._blobs.delete_objects(mandate_id, [digest for digest, in_store in gone if in_store])

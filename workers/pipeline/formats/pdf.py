@@ -1,0 +1,187 @@
+"""PDF by pdfium: one unit per page, and for any part of it the boxes on the page.
+
+pdfium gives each page as UTF-16 with CR LF line ends and U+FFFE where a hyphen broke a word at a line's end; the kept
+text has line feeds and whole words. The page's region remembers which of pdfium's characters each kept one is.
+Coordinates are PDF points, origin at the bottom left, before the page's rotation, as pdfium and the file count them.
+pdfium is not safe in threads and aborts when memory ends: this runs in a child process only.
+"""
+
+import ctypes
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import pypdfium2 as pdfium
+import pypdfium2.raw as pdfium_c
+
+from gateway.corpus.child import TaskFailed
+from workers.pipeline.extract import Source
+from workers.pipeline.extracted import SEPARATOR, Extracted, OffsetMap, Run, Unit
+from workers.pipeline.formats import text as plain
+from workers.pipeline.formats.pdf_layout import Line, in_reading_order
+from workers.pipeline.formats.pdf_region import Document, KeptLine, PageRegion, joined, rectangles
+
+_MOST_PAGES = 20_000
+_MOST_BOOKMARKS = 5_000
+_LINE = re.compile(r"[^\r\n]+")
+_WORD_BREAKS = re.compile("[\ufffe\x02]")
+_PASSWORD = 4
+
+Indices = range | list[int]
+
+
+def read(source: Source) -> Extracted:
+    document = _open(source)
+    count = len(document.pdf)
+    if count > _MOST_PAGES:
+        raise TaskFailed("too_large", f"{count} pages")
+    headings = _headings(document.pdf)
+    pieces: list[str] = []
+    units: list[Unit] = []
+    warnings: list[str] = []
+    length, heading = 0, ""
+    for index in range(count):
+        heading = headings.get(index, heading)
+        try:
+            text, region, box, rotation = _page(document, index)
+        except (pdfium.PdfiumError, OSError) as error:
+            warnings.append(f"page {index + 1} could not be read ({type(error).__name__})")
+            continue
+        if not text:
+            continue
+        if pieces:
+            pieces.append(SEPARATOR)
+            length += len(SEPARATOR)
+        locator = {"kind": "pdf", "page": index + 1, "pageBox": box, "rotation": rotation}
+        units.append(Unit("page", length, length + len(text), locator, heading, region=region))
+        pieces.append(text)
+        length += len(text)
+    if not units and len(warnings) == count:
+        raise TaskFailed("damaged", "no page could be read")
+    return Extracted("".join(pieces), units, count, warnings)
+
+
+def _open(source: Source) -> Document:
+    try:
+        buffer = (ctypes.c_char * len(source.data)).from_buffer(source.data)
+    except TypeError:  # not writable: bytes rather than the child's private mapping
+        buffer = bytes(source.data)
+    try:
+        return Document(pdfium.PdfDocument(buffer))
+    except pdfium.PdfiumError as error:
+        code = getattr(error, "err_code", None)
+        if code == _PASSWORD:
+            raise TaskFailed("encrypted", "a password is needed") from error
+        raise TaskFailed("damaged", f"pdfium error {code}") from error
+
+
+def _page(document: Document, index: int) -> tuple[str, PageRegion, list[float], int]:
+    page, textpage = document.open(index)
+    raw = _raw_text(textpage)
+    characters = _character_indices(textpage, raw)
+    box = [round(edge, 2) for edge in page.get_cropbox()]
+    rotation = int(page.get_rotation())
+    lines = [
+        Line(start, end, rectangles(textpage, characters[start], characters[end - 1] + 1))
+        for start, end in _line_spans(raw)
+    ]
+    if rotation == 0:
+        lines = in_reading_order(lines, lambda start, end: _boxes_each(textpage, characters, start, end))
+    text, runs, kept_lines = _keep(raw, characters, lines)
+    region = PageRegion(document, index, OffsetMap(runs), kept_lines)
+    return text, region, box, rotation
+
+
+def _raw_text(textpage: Any) -> str:
+    """The page's text in one call; the helper of the same purpose recurses once per character it skips."""
+    count = pdfium_c.FPDFText_CountChars(textpage)
+    if count <= 0:
+        return ""
+    buffer = (ctypes.c_ushort * (count + 1))()
+    written = pdfium_c.FPDFText_GetText(textpage, 0, count, buffer)
+    return bytes(memoryview(buffer)[: max(0, written - 1)]).decode("utf-16-le", "replace")
+
+
+def _character_indices(textpage: Any, raw: str) -> Indices:
+    """Pdfium's index of each character of `raw`: nearly always the same number, not for skipped or astral ones."""
+    if len(raw) == pdfium_c.FPDFText_CountChars(textpage):
+        return range(len(raw))
+    indices: list[int] = []
+    unit = 0
+    for character in raw:
+        index = pdfium_c.FPDFText_GetCharIndexFromTextIndex(textpage, unit)
+        indices.append(index if index >= 0 else (indices[-1] if indices else 0))
+        unit += 2 if ord(character) > 0xFFFF else 1
+    return indices
+
+
+def _line_spans(raw: str) -> Iterator[tuple[int, int]]:
+    for found in _LINE.finditer(raw):
+        line = found.group()
+        start = found.start() + len(line) - len(line.lstrip())
+        end = found.start() + len(line.rstrip())
+        if start < end:
+            yield start, end
+
+
+def _boxes_each(textpage: Any, characters: Indices, start: int, end: int) -> list[tuple[float, float]]:
+    """Left and right edge of every character; only asked for lines that may span columns."""
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    edges: list[tuple[float, float]] = []
+    for position in range(start, end):
+        pdfium_c.FPDFText_GetCharBox(textpage, characters[position], left, right, bottom, top)
+        edges.append((left.value, right.value))
+    return edges
+
+
+def _keep(raw: str, characters: Indices, lines: Sequence[Line]) -> tuple[str, list[Run], list[KeptLine]]:
+    """The kept text, which of pdfium's characters it is made of, and where each line with its boxes ended up."""
+    pieces: list[str] = []
+    runs: list[Run] = []
+    kept_lines: list[KeptLine] = []
+    length = 0
+    for line in lines:
+        if pieces:
+            pieces.append("\n")
+            length += 1
+        began, position = length, line.start
+        line_end = line.start + len(raw[line.start : line.end].rstrip())
+        for broken in [*_WORD_BREAKS.finditer(raw, line.start, line_end), None]:
+            end = broken.start() if broken else line_end
+            for low, high in _linear(characters, position, end):
+                kept = length + low - position
+                runs.append(Run(kept, kept + high - low, characters[low], characters[low] + high - low))
+            pieces.append(plain.clean(raw[position:end]))
+            length += end - position
+            position = broken.end() if broken else end
+        kept_lines.append((began, length, joined(line.boxes)))
+    return "".join(pieces), runs, kept_lines
+
+
+def _linear(characters: Indices, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """[start, end) in stretches over which pdfium's indices rise one by one."""
+    if isinstance(characters, range):
+        if start < end:
+            yield start, end
+        return
+    while start < end:
+        stop = start + 1
+        while stop < end and characters[stop] == characters[stop - 1] + 1:
+            stop += 1
+        yield start, stop
+        start = stop
+
+
+def _headings(document: pdfium.PdfDocument) -> dict[int, str]:
+    """Page → path of the last bookmark that points at it."""
+    found: dict[int, str] = {}
+    titles: list[str] = []
+    for bookmark in islice(document.get_toc(), _MOST_BOOKMARKS):
+        destination = bookmark.get_dest()
+        page = destination.get_index() if destination else None
+        title = plain.clean(" ".join((bookmark.get_title() or "").split()))[:200]
+        titles = [*titles[: bookmark.level], title]
+        if page is not None:
+            found[page] = " > ".join(part for part in titles if part)
+    return found

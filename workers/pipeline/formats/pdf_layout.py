@@ -1,0 +1,122 @@
+"""Reading order of a PDF page whose content stream is not in it.
+
+Most pages are in order and stay untouched. A page whose lines jump up or across too often is sorted by cutting it into
+bands (at lines as wide as the page) and columns (at gutters that run the whole height of a band), again and again. Rows of
+a table jump across as well; a gutter therefore only counts where both sides are wide enough to be read as text.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from workers.pipeline.formats.pdf_region import Box, joined
+
+_UPWARD_SHARE = 0.15
+_ACROSS_SHARE = 0.30
+_GAP_IN_HEIGHTS = 1.5
+_WIDE = 0.6  # of the band: such a line spans columns
+_COLUMN = 0.2  # of the page: narrower is a column of a table
+_FILLED = 0.5  # of its column, by the middle line
+
+
+@dataclass(slots=True)
+class Line:
+    """[start, end) of the page's raw text, and pdfium's rectangles for it."""
+
+    start: int
+    end: int
+    boxes: list[Box]
+    box: Box = (0, 0, 0, 0)  # of the first line, where a hyphen joined two
+
+    def __post_init__(self) -> None:
+        if self.boxes:
+            self.box = joined(self.boxes)[0]
+
+
+def in_reading_order(lines: list[Line], edges: Callable[[int, int], list[tuple[float, float]]]) -> list[Line]:
+    """The lines, rearranged only if the page looks disordered. `edges` gives left and right of each character."""
+    if len(lines) < 2 or not all(line.boxes for line in lines):
+        return lines
+    pieces = [piece for line in lines for piece in _split_at_gaps(line, edges)]
+    if not _disordered(pieces):
+        return lines
+    left, right = min(piece.box[0] for piece in pieces), max(piece.box[2] for piece in pieces)
+    return _sorted(pieces, right - left)
+
+
+def _split_at_gaps(line: Line, edges: Callable[[int, int], list[tuple[float, float]]]) -> list[Line]:
+    """A line apart where a gap is wider than 1.5 line heights: the other side may be another column."""
+    left, bottom, right, top = line.box
+    widest = _GAP_IN_HEIGHTS * (top - bottom)
+    if len(joined(line.boxes)) > 1 or not any(
+        other[0] - one[2] > widest for one, other in pairwise(sorted(line.boxes))
+    ):
+        return [line]
+    pieces: list[Line] = []
+    start, start_left, reached = line.start, left, left
+    for offset, (char_left, char_right) in enumerate(edges(line.start, line.end)):
+        if char_right <= char_left:  # a space that pdfium put in has no box
+            continue
+        if char_left - reached > widest and reached > start_left:
+            pieces.append(Line(start, line.start + offset, [(start_left, bottom, reached, top)]))
+            start, start_left = line.start + offset, char_left
+        reached = max(reached, char_right)
+    pieces.append(Line(start, line.end, [(start_left, bottom, right, top)]))
+    return pieces
+
+
+def _disordered(pieces: Sequence[Line]) -> bool:
+    upward = across = 0
+    for one, other in pairwise(pieces):
+        height = max(one.box[3] - one.box[1], 1)
+        rise = other.box[1] - one.box[1]
+        if rise > 0.5 * height:
+            upward += 1
+        elif abs(rise) <= 0.5 * height and other.box[0] > one.box[2]:
+            across += 1
+    steps = len(pieces) - 1
+    return upward > _UPWARD_SHARE * steps or across > _ACROSS_SHARE * steps
+
+
+def _sorted(pieces: list[Line], page_width: float) -> list[Line]:
+    ordered: list[Line] = []
+    for band in _bands(pieces):
+        sides = _columns(band, page_width)
+        if sides is None:
+            ordered += sorted(band, key=lambda piece: (-round(piece.box[1] / 3), piece.box[0]))
+        else:
+            for side in sides:
+                ordered += _sorted(side, page_width)
+    return ordered
+
+
+def _bands(pieces: list[Line]) -> list[list[Line]]:
+    """From top to bottom: lines as wide as the region stand alone, what is between them together."""
+    left, right = min(piece.box[0] for piece in pieces), max(piece.box[2] for piece in pieces)
+    bands: list[list[Line]] = [[]]
+    for piece in sorted(pieces, key=lambda piece: -piece.box[3]):
+        if piece.box[2] - piece.box[0] > _WIDE * (right - left):
+            bands += [[piece], []]
+        else:
+            bands[-1].append(piece)
+    return [band for band in bands if band]
+
+
+def _columns(band: list[Line], page_width: float) -> list[list[Line]] | None:
+    """The two sides of the widest gutter, if both can be columns of text."""
+    by_left = sorted(band, key=lambda piece: piece.box[0])
+    best, where, reached = 0.0, 0, by_left[0].box[2]
+    for index, piece in enumerate(by_left[1:], start=1):
+        if piece.box[0] - reached > best:
+            best, where = piece.box[0] - reached, index
+        reached = max(reached, piece.box[2])
+    sides = [by_left[:where], by_left[where:]]
+    if best <= 0 or not all(_reads_as_column(side, page_width) for side in sides):
+        return None
+    return sides
+
+
+def _reads_as_column(side: Sequence[Line], page_width: float) -> bool:
+    width = max(piece.box[2] for piece in side) - min(piece.box[0] for piece in side)
+    widths = sorted(piece.box[2] - piece.box[0] for piece in side)
+    return width > _COLUMN * page_width and widths[len(widths) // 2] > _FILLED * width

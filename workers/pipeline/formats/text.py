@@ -1,0 +1,78 @@
+"""Plain text: decode it, keep it. Also how every other text-based format gets its characters."""
+
+import codecs
+import re
+
+from gateway.corpus.child import TaskFailed
+from workers.pipeline.extract import Source
+from workers.pipeline.extracted import Extracted, Unit
+
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is the beginning of this one
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_SAMPLE = 4096
+_LINE_ENDS = re.compile("\r\n?")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+
+
+def read(source: Source) -> Extracted:
+    text = decode(source)
+    return Extracted(text, units(text, source))
+
+
+def units(text: str, source: Source) -> list[Unit]:
+    del source
+    return [Unit("text", 0, len(text), {"kind": "text"})]
+
+
+def decode(source: Source) -> str:
+    """Byte order mark, declared charset if it fits, UTF-16 by its zero bytes, UTF-8, and at last cp1252."""
+    data = bytes(source.data)
+    text = clean(_decoded(data, source.charset))
+    sample = text[: 16 * _SAMPLE]
+    if len(sample) >= 256 and len(_CONTROLS.findall(sample)) * 10 > len(sample):
+        raise TaskFailed("damaged", "not text")
+    return text
+
+
+def clean(text: str) -> str:
+    """Line feeds for line ends, and nothing that a database or UTF-8 refuses."""
+    if "\r" in text:
+        text = _LINE_ENDS.sub("\n", text)
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
+def _decoded(data: bytes, declared: str | None) -> str:
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    candidates = [declared] if declared else []
+    guessed = _utf16_without_mark(data)
+    for encoding in [*candidates, *([guessed] if guessed else ["utf-8"])]:
+        try:
+            # Half a surrogate pair, as JSON allows it, costs that character, not the encoding of the whole text.
+            return data.decode(encoding, "surrogatepass" if encoding == "utf-8" else "strict")
+        except (UnicodeError, LookupError):
+            continue
+    return data.decode("cp1252", "replace")
+
+
+def _utf16_without_mark(data: bytes) -> str | None:
+    """Text in most scripts has a zero in every other byte, always on the same side."""
+    sample = data[:_SAMPLE]
+    if b"\x00" not in sample or len(data) % 2:
+        return None
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    half = len(sample) // 2
+    if odd > half * 0.3 and even < half * 0.05:
+        return "utf-16-le"
+    if even > half * 0.3 and odd < half * 0.05:
+        return "utf-16-be"
+    return None
