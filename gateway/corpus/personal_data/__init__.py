@@ -1,0 +1,64 @@
+"""Which parts of a text are personal data, by patterns and check digits in four languages; no model, nothing fetched.
+
+Patterns find what has a form or is announced. They do not find a person in running text: what that means for a mandate
+that must not index personal data is said in `wiki/decisions/0007-personal-data-patterns.md`.
+"""
+
+import re
+
+from gateway.corpus.masking import Span as PersonalSpan
+from gateway.corpus.masking import echoes, lowered, settle
+from gateway.corpus.personal_data.contacts import find_emails, find_ip_addresses, find_phones
+from gateway.corpus.personal_data.numbers import find_documents, find_numbers
+from gateway.corpus.personal_data.people import find_addresses, find_births, find_names
+from gateway.corpus.personal_data.stretches import digit_stretches
+
+__all__ = ["KINDS", "PersonalSpan", "canonical", "find_personal_data"]
+
+# From the surest to the vaguest: where two overlap, the first kind names the whole.
+KINDS = (
+    "email",
+    "iban",
+    "credit_card",
+    "national_id",
+    "phone",
+    "ip_address",
+    "date_of_birth",
+    "address",
+    "person",
+)
+_RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
+_WORDS = re.compile(r"\w+")
+
+
+def find_personal_data(text: str) -> list[PersonalSpan]:
+    """Where personal data are, in order, not overlapping."""
+    low = lowered(text)
+    stretches = digit_stretches(text)
+    spans = [
+        *find_emails(text, low),
+        *find_numbers(text, low, stretches),
+        *find_documents(text, low),
+        *find_phones(text, low, stretches),
+        *find_ip_addresses(text),
+        *find_births(text, low),
+        *find_addresses(text, low),
+        *find_names(text, low),
+    ]
+    if not spans:
+        return []
+    settled = settle(text, spans, _RANKS)
+    names = [span for span in settled if span.kind == "person"]
+    return settle(text, [*settled, *echoes(text, names, _is_full_name)], _RANKS)
+
+
+def canonical(kind: str, value: str) -> str:
+    """One form of a value however it is written, so that the same address or number gets the same placeholder."""
+    if kind in {"email", "person", "address"}:
+        return " ".join(value.split()).casefold()
+    plain = re.sub(r"[\W_]", "", value.replace("(0)", "")).upper()
+    return plain.removeprefix("00") if kind == "phone" else plain
+
+
+def _is_full_name(value: str) -> bool:
+    return len(_WORDS.findall(value)) >= 2

@@ -1,0 +1,155 @@
+"""Where someone can be reached: e-mail addresses, telephone numbers, network addresses."""
+
+import ipaddress
+import re
+from collections.abc import Iterator, Sequence
+
+import phonenumbers
+from phonenumbers import PhoneNumber, PhoneNumberType
+
+from gateway.corpus.masking import Span, positions, windows
+from gateway.corpus.personal_data.stretches import GAP, LABEL_REACH, Stretch, mentions
+
+_EMAIL = re.compile(
+    r"(?<![\w.+\-])\w(?:[\w.+%&'\-]{0,62}[\w+\-])?@(?:\w(?:[\w\-]{0,61}\w)?\.){1,8}(?P<top>[^\W\d_]{2,24})(?![\w@])"
+)
+_SPELLED_OUT = re.compile(
+    r"\b\w[\w.+\-]{0,63}\s?[\[({](?:at|ät|arroba|chez)[\])}]\s?\w[\w\-]{0,62}"
+    r"(?:\s?(?:\.|[\[({](?:dot|punkt|point|punto)[\])}])\s?\w[\w\-]{0,62}){1,5}",
+    re.IGNORECASE,
+)
+_FILES = {"png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "ts", "tsx", "json", "html"}  # logo@2x.png
+
+
+def find_emails(text: str, low: str) -> Iterator[Span]:
+    for start, end in windows(positions(text, ("@",)), before=80, after=300, length=len(text)):
+        for match in _EMAIL.finditer(text, start, end):
+            if match["top"].lower() not in _FILES and not match[0].startswith("git@"):
+                yield Span(*match.span(), "email")
+    spelled = ("(at)", "[at]", "{at}", "(ät)", "[ät]", "(arroba)", "[arroba]", "(chez)")
+    for start, end in windows(positions(low, spelled), before=80, after=300, length=len(text)):
+        for match in _SPELLED_OUT.finditer(text, start, end):
+            yield Span(*match.span(), "email")
+
+
+_EXTENSION = r"(?:\s?(?:x|ext\.?|extension|poste|dw|durchwahl)\s?\d{1,6})?(?!\w)"
+_ABROAD = re.compile(rf"(?<![\w.+])(?P<number>(?P<plus>\+|00)(?=[1-9]){GAP}?\d(?:{GAP}{{0,3}}\d){{6,14}}+){_EXTENSION}")
+_AT_HOME = re.compile(
+    rf"(?<![\w.,:/\-+#%`])(?P<number>\(?0[1-9](?:{GAP}{{0,3}}\d){{5,13}}+){_EXTENSION}(?!`|[.,:/]\d)", re.IGNORECASE
+)
+_AMERICAN = re.compile(
+    rf"(?<![\w.\-+])(?:1[ .\-])?(?:\([2-9]\d\d\) ?|[2-9]\d\d[\-.])[2-9]\d\d[\-.]\d{{4}}{_EXTENSION}(?!-|\.\d)", re.IGNORECASE
+)
+_SPANISH = re.compile(r"(?<![\w.,\-+])[6-9]\d\d \d\d \d\d \d\d(?![\w]|[ .,\-]\d)")
+_CALLED = re.compile(
+    rf"""(?<![^\W_])(?:tele(?:ph|f)on\w*|tel|phone|fon|fax|mobil\w*|handy|cell|tél(?:éphone)?|portable|móvil|teléfono|tfno|
+         whatsapp|rückruf|durchwahl|call|appelez|llam\w+|anrufen)(?:[ _\-]?(?:number|nummer|nr|no|num))?
+         ["'*_]{{0,3}}[.:|=\s]{{0,4}}["'*_]{{0,3}}(?:(?:us|me|at|on|unter|au|al|is|ist)\s){{0,2}}\s?
+         (?P<value>(?P<number>\(?\d(?:{GAP}{{0,3}}\d){{5,14}}+){_EXTENSION})(?![.,:]\d)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CALLS = ("tel", "tél", "phon", "fon", "fax", "mobil", "handy", "cell", "portable", "móvil", "tfno", "whatsapp", "rückruf",
+          "durchwahl", "call", "appel", "llam", "anrufen")  # fmt: skip
+_NO_NUMBER = re.compile(
+    r"\(?(?:\d{1,2}[./\- ]\d{1,2}[./\- ](?:19|20)?\d\d|(?:19|20)\d\d[./\-]\d\d[./\-]\d\d)\)?"  # a date
+    r"|\d{5}-\d{4}|\+\d+\.\d+"  # an American postcode, a decimal
+)
+_REGIONS = ("DE", "FR", "CH", "GB", "AT")
+
+
+def find_phones(text: str, low: str, stretches: Sequence[Stretch]) -> Iterator[Span]:
+    called = mentions(low, _CALLS)
+    for start, end, digits in stretches:
+        # Each form has a mark that is cheap to see; most numbers have none of them.
+        around = max(0, start - 2), end + 16
+        if text[start] == "0" or "+" in text[around[0] : start]:
+            for match in _ABROAD.finditer(text, *around):
+                if _is_number_abroad(match):
+                    yield Span(*match.span(), "phone")
+        if digits >= 9 and "0" in text[start : start + 2]:
+            for match in _AT_HOME.finditer(text, *around):
+                if _is_number_at_home(match["number"]):
+                    yield Span(*match.span(), "phone")
+        if digits >= 9 and end - start > digits:
+            for pattern in (_AMERICAN, _SPANISH):
+                for match in pattern.finditer(text, *around):
+                    yield Span(*match.span(), "phone")
+        if called:
+            for match in _CALLED.finditer(text, max(0, start - LABEL_REACH), end + 16):
+                if not _NO_NUMBER.fullmatch(match["number"]):
+                    yield Span(*match.span("value"), "phone")
+
+
+def _is_number_abroad(match: re.Match[str]) -> bool:
+    if _NO_NUMBER.fullmatch(match["number"]):
+        return False
+    number = _parse("+" + match["number"].replace("(0)", "")[len(match["plus"]) :], None)
+    if number is None:
+        return False
+    # With a plus even a made-up number is meant as one; two zeros may be anything.
+    return phonenumbers.is_possible_number(number) if match["plus"] == "+" else phonenumbers.is_valid_number(number)
+
+
+def _is_number_at_home(written: str) -> bool:
+    digits = sum(character.isdigit() for character in written)
+    if digits < 9 or _NO_NUMBER.fullmatch(written):
+        return False
+    grouped = len(written) > digits
+    for region in _REGIONS:
+        number = _parse(written, region)
+        if number is not None and phonenumbers.is_valid_number(number):
+            if grouped or phonenumbers.number_type(number) == PhoneNumberType.MOBILE:
+                return True
+    return False
+
+
+def _parse(written: str, region: str | None) -> PhoneNumber | None:
+    try:
+        return phonenumbers.parse(written, region)
+    except phonenumbers.NumberParseException:
+        return None
+
+
+_IPV4 = re.compile(r"\d(?<!\d\d)\d{0,2}(?:\.\d{1,3}){3}(?!\.?\w|-\w)")
+_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-fA-F]{1,4}:{1,2}){2,7}[0-9a-fA-F]{0,4}(?![\w:])")
+_IPV6_LONG = re.compile(r"[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}")
+_ADDRESSED = re.compile(
+    r"(?:\bip|host|addr|server|client|from|von|login|ping|adresse|dirección|//|@)\W{0,4}\w{0,8}\W{0,3}\Z", re.IGNORECASE
+)
+_LOGGED = re.compile(r" - |:\d{2,5}\b")
+
+
+def find_ip_addresses(text: str) -> Iterator[Span]:
+    for match in _IPV4.finditer(text):
+        start, end = match.span()
+        before = text[max(0, start - 24) : start]
+        if before and (before[-1].isalnum() or before[-1] in ".-=/_") and not before.endswith("//"):
+            continue  # a part of a version or a path
+        if _is_host(match[0]) and (
+            int(match[0].partition(".")[0]) >= 32 or _ADDRESSED.search(before) or _LOGGED.match(text, end)
+        ):
+            yield Span(start, end, "ip_address")
+    for start, end in windows(positions(text, ("::",)), before=40, after=45, length=len(text)):
+        yield from _ipv6(text, start, end)
+    if text.count(":") >= 7:
+        for match in _IPV6_LONG.finditer(text):
+            yield from _ipv6(text, *match.span())
+
+
+def _ipv6(text: str, start: int, end: int) -> Iterator[Span]:
+    for match in _IPV6.finditer(text, start, end):
+        written = match[0].rstrip(":")
+        if any(character.isdigit() for character in written) and _is_host(written):
+            yield Span(match.start(), match.start() + len(written), "ip_address")
+
+
+def _is_host(written: str) -> bool:
+    """Not a mask, a network or this machine itself. (Low numbers are versions, unless they are called an address.)"""
+    try:
+        address = ipaddress.ip_address(written)
+    except ValueError:
+        return False
+    if address.is_loopback or address.is_unspecified or address.is_multicast:
+        return False
+    octets = address.packed
+    return isinstance(address, ipaddress.IPv6Address) or (octets[0] not in {0, 255} and octets[3] != 0)

@@ -1,0 +1,131 @@
+"""Numbers that stand for one person: bank accounts, cards, and what states give out. Check digits are verified."""
+
+import re
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+
+from stdnum import iban, luhn
+from stdnum.ch import ssn as ahv
+from stdnum.de import idnr as steuer_id
+from stdnum.es import dni, nie
+from stdnum.fr import nir
+from stdnum.gb import nhs
+
+from gateway.corpus.masking import Span, positions, windows
+from gateway.corpus.personal_data.stretches import LABEL_REACH, Stretch, mentions
+
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ \u00a0]?[A-Z0-9]){11,30}(?![a-z0-9])")
+_IBAN_LABELLED = re.compile(
+    r"iban(?:[ \-]?(?:nr|no|nummer|number))?[\"'*]{0,3}[.:|=\s]{0,6}[\"'*]{0,3}"
+    r"(?P<value>[a-z]{2}\d{2}(?:[ \u00a0\-]?[a-z]{0,4}\d[a-z0-9]{0,4}){3,10})",
+    re.IGNORECASE,
+)
+
+
+def find_numbers(text: str, low: str, stretches: Sequence[Stretch]) -> Iterator[Span]:
+    labelled = mentions(low, _LABELS)
+    accounts = "iban" in low
+    for start, end, digits in stretches:
+        around = start - 12 if start > 12 else 0, end + 40
+        if digits >= 10:
+            yield from _ibans(text, *around)
+        if digits >= 13:
+            yield from _cards(text, *around)
+        forms = _FORMS if digits >= 9 else ()
+        if _CAPITAL.search(text, end, end + 2):
+            forms = (*forms, *_LETTERED_FORMS)
+        for form, checked in forms:
+            for match in form.finditer(text, around[0], end + 14):
+                if checked is None or checked.is_valid(match[0]):
+                    yield Span(*match.span(), "national_id")
+        before = max(0, start - LABEL_REACH)
+        if labelled:
+            yield from _labelled_ids(text, before, end + 8)
+        if accounts:
+            for match in _IBAN_LABELLED.finditer(text, before, end + 40):
+                yield Span(*match.span("value"), "iban")
+
+
+def _ibans(text: str, start: int, end: int) -> Iterator[Span]:
+    for match in _IBAN.finditer(text, start, end):
+        length = _longest_iban(match[0])
+        if length:
+            yield Span(match.start(), match.start() + length, "iban")
+
+
+def _longest_iban(written: str) -> int:
+    """Words in capitals may follow without a sign between; the check digits say where the number ends."""
+    for length in range(len(written), 14, -1):
+        if written[length - 1] != " " and iban.is_valid(written[:length]):
+            return length
+    return 0
+
+
+_CARD = re.compile(r"(?<![\w.,+/\-])\d(?:[ \-]?\d){12,18}(?![\w]|[.,\-/]\d)")
+_CARD_GROUPS = re.compile(r"\d{13,19}|\d{4}([ \-])\d{4}\1\d{4}\1\d{1,4}(?:\1\d{1,3})?|\d{4}([ \-])\d{6}\2\d{4,5}")
+_ISSUERS = re.compile(
+    r"4(?:\d{12}|\d{15}|\d{18})|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}|"
+    r"(?:6011|65\d\d|64[4-9]\d)\d{12}|3(?:0[0-5]|[68]\d)\d{11}|35\d{14}|(?:1800|2131)\d{11}|(?:50|5[6-9]|6\d)\d{14}"
+)
+
+
+def _cards(text: str, start: int, end: int) -> Iterator[Span]:
+    for match in _CARD.finditer(text, start, end):
+        digits = re.sub(r"\D", "", match[0])
+        if _CARD_GROUPS.fullmatch(match[0]) and _ISSUERS.fullmatch(digits) and luhn.is_valid(digits):
+            yield Span(*match.span(), "credit_card")
+
+
+# A form that only this number has, and the module that verifies its check digits, if any.
+_Forms = tuple[tuple[re.Pattern[str], ModuleType | None], ...]
+_FORMS: _Forms = (
+    # United States: social security
+    (re.compile(r"(?<![\w\-])(?!000|666)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w\-])"), None),
+    # Germany: tax
+    (re.compile(r"(?<![\w.,\-])\d\d \d{3} \d{3} \d{3}(?![\w]|[ .,\-]\d)"), steuer_id),
+    # France
+    (re.compile(r"(?<![\w.\-])[12] ?\d\d ?\d\d ?\d\d ?\d{3} ?\d{3} ?\d\d(?![\w]|[.,\-]\d)"), nir),
+    # Switzerland
+    (re.compile(r"(?<![\w.])756\.\d{4}\.\d{4}\.\d\d(?![\w.])"), None),
+    (re.compile(r"(?<![\w.\-])756\d{10}(?![\w]|[.,\-]\d)"), ahv),
+    # United Kingdom: health
+    (re.compile(r"(?<![\w.\-])\d{3} \d{3} \d{4}(?![\w]|[ .,\-]\d)"), nhs),
+)
+_LETTERED_FORMS: _Forms = (
+    # Spain: citizens, foreigners
+    (re.compile(r"(?<![\w.\-])\d{8}-?[A-Z](?![\w\-])"), dni),
+    (re.compile(r"(?<![\w\-])[XYZ]-?\d{7}-?[A-Z](?![\w\-])"), nie),
+    # Germany: pension
+    (re.compile(r"(?<!\w)\d\d ?(?:0[1-9]|[12]\d|3[01])(?:0[1-9]|1[0-2])\d\d ?[A-Z] ?\d{3}(?!\w)"), None),
+    # France: born in Corsica
+    (re.compile(r"(?<![\w.\-])[12] ?\d\d ?\d\d ?2[AB] ?\d{3} ?\d{3} ?\d\d(?![\w]|[.,\-]\d)"), nir),
+    # United Kingdom: insurance; QQ is the official example
+    (re.compile(r"(?<!\w)(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-TW-Z][A-CEGHJ-NPQR-TW-Z] ?\d\d ?\d\d ?\d\d ?[A-D](?!\w)"), None),
+)
+_CAPITAL = re.compile(r"[ \-]?[A-Z]")
+# What the number is called makes up for missing or wrong check digits.
+_CALLED = re.compile(
+    r"""(?<![^\W_])(?:ssn|social[ _]security(?:[ _](?:number|no))?|steuer-?(?:id|identifikationsnummer|nummer)|idnr|steuerid|
+        (?:sozial|renten)versicherungs-?(?:nummer|nr)|sv-?nummer|ahv(?:-?(?:nummer|nr|n13))?|n[uú]m[eé]ro\sde\ss[eé]curit[eé]\ssociale|nir|
+        nif|nie|dni|n[uú]mero\sde\sla\sseguridad\ssocial|national\sinsurance(?:\s(?:number|no))?|nino|nhs(?:\s(?:number|no))?|
+        passport(?:\s(?:number|no))?|reisepass(?:nummer|-?nr)?|(?:personal)?ausweis(?:nummer|-?nr)|passeport|pasaporte|
+        driv(?:er'?s?|ing)\slicen[cs]e(?:\s(?:number|no))?|führerschein(?:nummer|-?nr)|tax\sid|personalnummer)
+        ["'*_]{0,3}[.:\#|=\s]{1,6}(?:(?:is|ist|lautet|est|es|n[°º])\s)?["'*_]{0,3}
+        (?P<value>(?=[A-Z0-9 .\-/]{0,8}\d)[A-Z0-9](?:[ .\-/]?[A-Z0-9]){6,17})(?![A-Za-z0-9])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_LABELS = ("ssn", "social", "steuer", "idnr", "versicherung", "sv-nummer", "ahv", "sécurité", "securite", "nir", "nif", "nie", "dni",
+           "seguridad", "insurance", "nino", "nhs", "tax id", "personalnummer")  # fmt: skip
+_DOCUMENTS = ("passport", "passeport", "pasaporte", "reisepass", "ausweis", "licen", "führerschein")
+
+
+def find_documents(text: str, low: str) -> Iterator[Span]:
+    """Passports and licences: letters and digits mixed, known only by what they are called."""
+    for start, end in windows(positions(low, _DOCUMENTS), before=16, after=64, length=len(text)):
+        yield from _labelled_ids(text, start, end)
+
+
+def _labelled_ids(text: str, start: int, end: int) -> Iterator[Span]:
+    for match in _CALLED.finditer(text, start, end):
+        if sum(character.isdigit() for character in match["value"]) >= 5:
+            yield Span(*match.span("value"), "national_id")

@@ -1,0 +1,169 @@
+"""Who someone is and where they live: names after salutations and labels, dates of birth, street addresses.
+
+A name is taken only where its surroundings say that it is one. Names in running text, nicknames and surnames on their own
+are not found: that needs a language model, and the wrong guess would hide ordinary words.
+"""
+
+import re
+from collections.abc import Iterator
+
+from gateway.corpus.masking import Span, positions, windows
+
+_UPPER = r"A-ZÀ-ÖØ-ÞŒŠŽĀĆČĐĘĚŁŃŇŘŚŠŤŮŹŻŽ"
+_WORD = rf"(?:[{_UPPER}]\w+-[{_UPPER}]\.|[{_UPPER}][\w'’\-]*\w|[{_UPPER}]\.)"
+_PARTICLE = r"(?:von|van|vom|de|der|den|la|le|del|della|da|di|do|dos|du|zu|zum|zur|y|i|af|av|bin|al|el|ter|ten|d['’])"
+_ONE = rf"{_WORD}(?:[ \u00a0](?:{_PARTICLE}[ \u00a0]){{0,2}}{_WORD}){{0,3}}"
+_FULL = rf"{_WORD}(?:[ \u00a0](?:{_PARTICLE}[ \u00a0]){{0,2}}{_WORD}){{1,3}}"
+_END = r"(?=[ \t]*(?:[,;|<>(\"'\n\t\f*]|\Z))"
+
+_SALUTATION = re.compile(
+    rf"(?<![\w.])(?:Mr|Mrs|Ms|Mx|Miss|Dr|Prof|Herrn?|Hr|Frau|Fräulein|Monsieur|Madame|Mademoiselle|Mme|Mlle|M(?=\.)|MM(?=\.)|Señora?|"
+    rf"Señorita|Sra?|Srta|Doña|Don|Dña)\.?[ \u00a0](?:(?:Dr|Prof|med|Ing|Dipl|rer|nat|jur|phil|h\.c)\.?(?:-Ing\.)?[ \u00a0]){{0,4}}"
+    rf"(?P<value>{_ONE})"
+)
+_OFFICES = frozenset(
+    """
+    Sir Madam Madame Monsieur Herr Frau Doktor Professor Professorin Präsident Präsidentin Direktor Direktorin Minister
+    Ministerin Kanzler Kanzlerin Bürgermeister Bürgermeisterin Président Présidente Directeur Directrice Ministre Maire Juge
+    Presidente Presidenta Director Directora Ministro Ministra President Chairman Speaker Secretary Universe World Team All
+    Customer Customers Colleague Colleagues Friends Everyone Reader Readers User Users Hiring Manager Support Service Sales
+    Kunde Kunden Kundin Kundinnen Kollege Kollegen Kollegin Kolleginnen Damen Herren Zusammen Leser Freunde Mitglieder
+    Client Clients Cliente Clientes Collègue Collègues Amigos Equipo Todos Tous Mesdames Messieurs Señores
+    """.split()
+)
+_LABEL_ANY = (
+    r"Name|Full name|Contact(?: person| name)?|Attn\.?|Attention|Patient(?:in|e)?(?: name)?|Employee(?: name)?|Customer name|"
+    r"Signed by|Prepared by|Approved by|Reported by|Account holder|Cardholder(?: name)?|Applicant|Recipient|Sender|"
+    r"Vor- und Nachname|Ansprechpartner(?:in)?|Kontaktperson|Kontoinhaber(?:in)?|Karteninhaber(?:in)?|Mitarbeiter(?:in)?|"
+    r"Antragsteller(?:in)?|Empfänger(?:in)?|Absender(?:in)?|Sachbearbeiter(?:in)?|Bearbeiter(?:in)?|z\. ?Hd\.(?: von)?|"
+    r"Nom(?: complet| et prénom)?|Titulaire(?: du compte)?|Destinataire|Expéditeur|Interlocuteur|À l['’]attention de|"
+    r"Nombre(?: completo| y apellidos)?|Titular|Paciente|Destinatario|Remitente|A la atención de|Persona de contacto|"
+    r"From|To|Cc|Bcc|Reply-To|Von|An|De|À|Para|full_?name|contact_?name|customer_?name|display_?name"
+)
+_LABEL_PART = (
+    r"First[ _]?name|Last[ _]?name|Surname|Given[ _]?name|Family[ _]?name|Middle[ _]?name|Vorname|Nachname|Familienname|Geburtsname|"
+    r"Prénom|Nom de famille|Nom de naissance|Apellidos?|Primer apellido|Segundo apellido|Nombre de pila"
+)
+_VALUE_SIGN = r"""["'*_`]{0,3}[ \u00a0\u202f\t]{0,4}[:|=]["'*_`]{0,3}[ \u00a0\t]{0,20}["'`]?"""
+# These begin with a line or a cell: `find_names` puts a line end before the text.
+_LABELLED = re.compile(
+    rf"""[\n|;\t][ \t>*\-•#|"'_`{{]{{0,12}}(?:{_LABEL_ANY}){_VALUE_SIGN}(?P<value>{_FULL}){_END}"""
+)
+_GREETING = re.compile(
+    r"\n[ \t>]{0,8}(?:Dear|Hi|Hello|Hey|Good morning|Liebe[rs]?|Hallo|Guten Tag|Moin|Servus|Grüezi|Bonjour|Bonsoir|"
+    rf"Salut|Chère?|Hola|Estimad[oa]|Querid[oa]|Buenos días),?[ \u00a0](?P<value>{_ONE})[ \t]{{0,2}}(?=[,!:]?[ \t]*(?:\n|\Z)|[,!:][ \t])"
+)
+_FAREWELL = re.compile(
+    r"\n[ \t>]{0,8}(?:(?:Kind|Best|Warm|Many)? ?[Rr]egards|Best wishes|Sincerely|Yours(?: \w+)?|Cheers|Thanks|"
+    r"Mit freundlichen Grüßen|Freundliche Grüße|(?:Viele|Beste|Liebe|Herzliche) Grüße|MfG|LG|VG|Cordialement|Bien cordialement|"
+    r"Bien à vous|Salutations|Sincères salutations|Un (?:cordial )?saludo|Saludos(?: cordiales)?|Atentamente|Abrazos?)"
+    rf"[,.!]?[ \t]*\n{{1,3}}[ \t>]{{0,8}}(?:(?:i\. ?[AV]\.|gez\.|Dr\.|Prof\.)[ \u00a0]){{0,2}}(?P<value>{_ONE})[ \t]*(?=\n|\Z|,|\|)"
+)
+# These are looked for around plain strings, which are found much faster than patterns.
+_LABELLED_PART = re.compile(rf"(?<![^\W_])(?i:{_LABEL_PART}){_VALUE_SIGN}(?P<value>{_ONE}){_END}")
+_PARTS = (
+    "first name", "first_name", "firstname", "last name", "last_name", "lastname", "surname", "given name", "given_name",
+    "givenname", "family name", "family_name", "familyname", "middle name", "middle_name", "vorname", "nachname",
+    "familienname", "geburtsname", "prénom", "nom de", "apellido", "nombre de pila",
+)  # fmt: skip
+_TITLES = (
+    "Mr", "Ms", "Mx", "Miss", "Dr", "Prof", "Herr", "Hr", "Frau", "Fräul", "Monsieur", "Madame", "Mademois", "Mme", "Mlle", "M.",
+    "Señor", "Sr", "Don", "Doña", "Dña",
+)  # fmt: skip
+_DISPLAYED = re.compile(rf"(?<![\w.])(?P<value>{_FULL}|{_WORD}, {_WORD})[\"']?[ \u00a0]?<[^<>@\s]{{1,64}}@")
+_FIRM = re.compile(r"\b(?:GmbH|AG|KG|SE|Inc|Ltd|LLC|SA|SARL|SL|Team|Support|Abteilung|Service|Kundenservice|Équipe|Equipo|Department)\b")
+
+
+def find_names(text: str, low: str) -> Iterator[Span]:
+    lined = "\n" + text.replace("\f", "\n")
+    for pattern in (_LABELLED, _GREETING, _FAREWELL):
+        for match in pattern.finditer(lined):
+            if _is_name(match["value"]):
+                yield Span(match.start("value") - 1, match.end("value") - 1, "person")
+    for pattern, at, before in (
+        (_SALUTATION, positions(text, _TITLES), 1),
+        (_LABELLED_PART, positions(low, _PARTS), 8),
+        (_DISPLAYED, positions(text, ("@",)), 200),
+    ):
+        for start, end in windows(at, before=before, after=160, length=len(text)):
+            for match in pattern.finditer(text, start, end):
+                if _is_name(match["value"]):
+                    yield Span(*match.span("value"), "person")
+
+
+def _is_name(value: str) -> bool:
+    return value.split()[0].rstrip(",.") not in _OFFICES and not _FIRM.search(value)
+
+
+_MONTH = (
+    r"(?:jan(?:uary|uar|vier|\.)?|jän(?:ner)?|enero|feb(?:ruary|ruar|rero|\.)?|f[ée]v(?:rier|\.)|mar(?:ch|s|zo|\.)?|mär(?:z|\.)|"
+    r"apr(?:il|\.)?|avr(?:il|\.)|abr(?:il|\.)|may|mai|mayo|jun[ei]?o?|juin|jul[yi]?o?|juillet|aug(?:ust|\.)?|août|agosto|"
+    r"sep(?:t(?:ember|embre|\.)?|tiembre|\.)?|o[ck]t(?:ober|obre|ubre|\.)?|nov(?:ember|embre|iembre|\.)?|"
+    r"de[cz](?:ember|\.)?|déc(?:embre|\.)|dic(?:iembre|\.))"
+)
+_DATE = (
+    rf"(?:\d{{1,2}}[./\-]\s?\d{{1,2}}[./\-]\s?(?:\d{{4}}|\d\d)|\d{{4}}[./\-]\d{{1,2}}[./\-]\d{{1,2}}|"
+    rf"\d{{1,2}}(?:st|nd|rd|th|er|\.|º)?\s(?:of\s|de\s)?{_MONTH},?\s(?:de\s)?\d{{4}}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}})"
+)
+_BORN = re.compile(
+    rf"(?<![^\W_])(?:born|date[ _]?of[ _]?birth|birth[ _]?da(?:te|y)|d\.?o\.?b\.?|geboren|geb\.|geburts(?:datum|tag)|née?|"
+    rf"date[ _]?de[ _]?naissance|nacid[oa]|fecha[ _]?de[ _]?nacimiento|f\.\s?nac\.?)"
+    rf"""["'*_`]{{0,3}}[\s:|=,(*_]{{0,12}}(?:(?:on|am|le|el|is|ist|est|es|war|was)\s)?["'`]?(?P<value>{_DATE})""",
+    re.IGNORECASE,
+)
+_BIRTH = ("born", "birth", "dob", "d.o.b", "geb", "né", "naissance", "nacid", "nacimiento", "nac.")
+
+
+def find_births(text: str, low: str) -> Iterator[Span]:
+    for start, end in windows(positions(low, _BIRTH), before=24, after=90, length=len(text)):
+        for match in _BORN.finditer(text, start, end):
+            yield Span(*match.span("value"), "date_of_birth")
+
+
+_TOWN_DE = rf"(?:D-|CH-|A-)?\d{{4,5}}[ \u00a0][{_UPPER}]\w[\w\-]*(?:[ \u00a0](?:am|an der|im|bei|ob der)[ \u00a0]{_WORD}|[ \u00a0]{_WORD})?"
+# How each address is spotted: by the word for street before a number, or by a house number or postcode and a capital.
+_ROADS_DE = rf"(?:[{_UPPER}][\w\-]*?(?:[sS]traße|[sS]trasse|[sS]tr\.|[aA]llee|[cC]haussee)|{_WORD}[ \u00a0](?:Straße|Strasse|Str\.|Allee|Chaussee))"
+_LANES_DE = rf"(?:{_WORD}[ \u00a0]){{0,2}}[{_UPPER}][\w\-]*(?:weg|hof|gasse|platz|markt|steig|damm|ufer|ring)"
+_HOUSE_DE = r"\d{1,4}[ \u00a0]?(?:[a-z]\b)?(?:[ ]?[\-–/][ ]?\d{1,4})?"
+_STREETS_DE = re.compile(
+    rf"(?<![\w\-])(?:{_ROADS_DE}[ \u00a0]{_HOUSE_DE}(?:(?:,[ \u00a0]?|\s){_TOWN_DE})?|"
+    rf"{_LANES_DE}[ \u00a0]{_HOUSE_DE}(?:,[ \u00a0]?|\n){_TOWN_DE}|"
+    rf"[{_UPPER}]\w+(?:-[{_UPPER}]\w*\.?){{0,3}}-(?:Weg|Platz|Gasse|Ring|Damm|Ufer|Hof|Steig)[ \u00a0]{_HOUSE_DE})"
+)
+_STREETS_EN = re.compile(
+    rf"(?<![\w.,/\-])\d{{1,5}}[A-Za-z]?[ \u00a0](?:[NSEW]\.?[ \u00a0])?(?:[{_UPPER}][\w'’.\-]*[ \u00a0]){{1,3}}"
+    r"(?:Street|Avenue|Road|Lane|Drive|Boulevard|Court|Terrace|Close|Crescent|Square|Way|Mews|Parkway|Gardens|Grove|Circle|Place|St\b\.?|Ave\b\.?|Rd\b\.?|Blvd\b\.?|Ln\b\.?|"
+    rf"Dr\.)(?!\w)(?:,[ ](?:Apt|Suite|Unit|Flat|Floor)\.?[ ]\w+)?(?:,[ ]{_WORD}(?:[ ]{_WORD}){{0,2}})?"
+    r"(?:,?[ ](?:[A-Z]{2}[ ]\d{5}(?:-\d{4})?|[A-Z]{1,2}\d[A-Z\d]?[ ]\d[A-Z]{2})(?!\w))?"
+)
+_STREETS_FR = re.compile(
+    r"(?<![\w.,/\-])\d{1,4}(?:[ ]?(?:bis|ter)\b)?,?[ \u00a0](?i:rue|avenue|av\.|boulevard|bd\.?|place|chemin|allée|impasse|quai|"
+    r"cours|route)[ \u00a0](?:(?:de la|de l['’]|des|de|du|d['’]|la|les|le|l['’])[ ]?){0,2}"
+    rf"[{_UPPER}][\w'’\-]*(?:[ \u00a0](?:de[ ]|du[ ])?{_WORD}){{0,3}}(?:(?:,[ ]?|\s)(?:F-)?\d{{5}}[ \u00a0]{_WORD}(?:[ ]{_WORD})?)?"
+)
+_STREETS_ES = re.compile(
+    r"(?<!\w)(?:Calle|C/|C\.|Avenida|Avda\.?|Plaza|Pza\.?|Paseo|Camino|Carretera|Ronda|Rambla|Alameda|Glorieta|Travesía|Pasaje)[ \u00a0]?(?:(?:de las|de los|de la|del|de|la|el|"
+    rf"los|las)[ ]){{0,2}}{_WORD}(?:[ ](?:de la[ ]|de los[ ]|del[ ]|de[ ]|la[ ]|y[ ])?{_WORD}){{0,3}},?[ ](?:n\.?[º°]?[ ]?|núm\.?[ ])?"
+    rf"\d{{1,4}}(?:,[ ]?\d{{1,2}}[º°ª]?[ ]?[A-Z]?\b)?(?:,?\s\d{{5}}[ ]{_WORD}(?:[ ]{_WORD})?)?"
+)
+_NUMBERED = re.compile(
+    rf"\d(?<!\d\d)\d{{0,4}}+[A-Za-z]?(?:[ ]?(?:bis|ter)\b)?,?[ \u00a0](?=[{_UPPER}]|rue|av|bou|bd|pla|che|all|imp|qua|cou|rou)"
+)
+_ROAD_WORDS = ("straße ", "strasse ", "str. ", "allee ", "chaussee ", "-weg ", "-platz ", "-gasse ", "-ring ", "-damm ", "-ufer ",
+               "-hof ", "-steig ")  # fmt: skip
+_CALLES = ("Calle ", "C/", "Avenida ", "Avda", "Plaza ", "Pza", "Paseo ", "Camino ", "Carretera ", "Ronda ", "C. ", "Rambla ", "Alameda ",
+           "Glorieta ", "Travesía ", "Pasaje ")  # fmt: skip
+
+
+def find_addresses(text: str, low: str) -> Iterator[Span]:
+    numbered = [match.start() for match in _NUMBERED.finditer(text)]
+    roads = sorted((*positions(low, _ROAD_WORDS), *numbered))
+    for pattern, at in (
+        (_STREETS_DE, roads),
+        (_STREETS_EN, numbered),
+        (_STREETS_FR, numbered),
+        (_STREETS_ES, positions(text, _CALLES)),
+    ):
+        for start, end in windows(at, before=80, after=160, length=len(text)):
+            for match in pattern.finditer(text, start, end):
+                yield Span(*match.span(), "address")

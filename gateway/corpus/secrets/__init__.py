@@ -1,0 +1,79 @@
+"""Which parts of a text are secrets. A secret never enters the corpus, a log, Redis or an error message (promise 10).
+
+Four looks at the text: tokens with a vendor's shape, forms such as key blocks and URLs with credentials, values that a
+label announces in one of four languages, and columns of tables. All are patterns with bounded reach, so the time grows
+with the text and not faster. What is found once by its label is found everywhere in that text.
+"""
+
+from gateway.corpus.masking import Span as SecretSpan
+from gateway.corpus.masking import echoes, lowered, settle
+from gateway.corpus.secrets.labelled import find_labelled
+from gateway.corpus.secrets.labels import find_labels
+from gateway.corpus.secrets.shapes import find_shapes, shapes
+from gateway.corpus.secrets.structures import find_structures
+from gateway.corpus.secrets.tables import find_in_columns
+from gateway.corpus.secrets.values import Strength, strength
+
+__all__ = ["KINDS", "SecretSpan", "contains_secret", "find_secrets", "prepare"]
+
+# From what says most to what says least: where two looks disagree about a value, the first kind wins.
+KINDS = (
+    "private_key",
+    "catchment_key",
+    "aws_key",
+    "gcp_key",
+    "azure_key",
+    "github_token",
+    "gitlab_token",
+    "slack_token",
+    "stripe_key",
+    "anthropic_key",
+    "openai_key",
+    "clickup_token",
+    "vendor_token",
+    "jwt",
+    "basic_auth",
+    "bearer_token",
+    "cookie",
+    "url_password",
+    "password_hash",
+    "signature",
+    "seed_phrase",
+    "api_key",
+    "password",
+    "token",
+    "secret",
+    "pin",
+)
+_RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
+
+
+def find_secrets(text: str) -> list[SecretSpan]:
+    """Where the secrets are, in order, not overlapping."""
+    low = lowered(text)
+    labels = find_labels(text, low)
+    spans = [
+        *find_shapes(text),
+        *find_structures(text, low),
+        *find_labelled(text, labels),
+        *find_in_columns(text, labels),
+    ]
+    if not spans:
+        return []
+    settled = settle(text, spans, _RANKS)
+    return settle(text, [*settled, *echoes(text, settled, _is_telling)], _RANKS)
+
+
+def contains_secret(text: str) -> list[str]:
+    """The kinds of secrets in the text, for a refusal that must not repeat them."""
+    return sorted({span.kind for span in find_secrets(text)})
+
+
+def prepare() -> None:
+    """Load what is loaded lazily, once before processes are forked."""
+    shapes()
+
+
+def _is_telling(value: str) -> bool:
+    """Long and mixed enough that it means nothing else elsewhere in the text."""
+    return len(value) >= 7 and strength(value, quoted=True) >= Strength.STRONG

@@ -1,0 +1,239 @@
+"""Values that a label announces: assignments, headers, tables, flags, tags and sentences in four languages.
+
+After a label the ways to give a value are tried from the surest to the loosest. How secret-like the value must be
+depends on how sure the label and the way are: after `"password":` a plain word is enough, after "the token is" it is not.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from gateway.corpus.masking import Span
+from gateway.corpus.secrets.labels import Grade, Label
+from gateway.corpus.secrets.values import Strength, is_one_word, names_a_secret, strength
+
+_LONGEST = 1024
+_SPACE = r"[^\S\n\f]"
+_CLOSE = r"""[\\"'`*_\])”»]{0,4}(?:\[\d{0,4}\])?"""
+_ASSIGN = re.compile(rf"{_CLOSE}{_SPACE}{{0,8}}(?P<sep>:=|=>|={{1,3}}|!==?|[:：]|→|->)(?!//)[*_`]{{0,3}}{_SPACE}{{0,8}}")
+_TYPED = re.compile(rf"[A-Za-z_][\w\[\]., |]{{0,40}}?{_SPACE}?={_SPACE}{{0,4}}(?!=)")
+_TAG_OPEN = re.compile(r"<(?:\w{1,20}:)?\Z")
+_TAG = re.compile(r"(?: [^<>\n]{0,80})?>\s{0,4}")
+_CELL = re.compile(rf"{_CLOSE}[:：]?[*_]{{0,2}}{_SPACE}{{0,8}}(?:\||\t){_SPACE}{{0,40}}")
+_COMMA = re.compile(r"""[\\]?["'`]\s{0,8},\s{0,8}(?=\\?["'`])""")
+_CALL = re.compile(r"\(\s{0,4}(?=[\"'`])")
+_FLAG = re.compile(r"[ =](?!-)")
+_FLAG_END = re.compile(r"[\"']|\s+-|\s*(?:\n|\Z)")
+_WORD = rf"{_SPACE}{{1,3}}[(\[]?(?!policy|length|reset|manager|field|must|should|muss|doit|debe)[\w'’./@\-]{{1,30}}[)\]]?"
+_VERB = re.compile(
+    rf"(?:{_WORD}){{0,6}}?{_SPACE}{{1,3}}(?:is|are|was|ist|lautet|war|est|était|es|era|será|sera)(?:{_SPACE}(?:now|jetzt|nun|"
+    rf"maintenant|ahora))?{_SPACE}?[:：]?{_SPACE}{{1,3}}"
+)
+_LOOSE = re.compile(rf"(?:{_WORD}){{1,6}}?{_SPACE}{{0,3}}(?:[:：]|{_SPACE}[-–—]){_SPACE}{{1,8}}")
+_DASH = re.compile(rf"{_SPACE}{{1,3}}[-–—]{_SPACE}{{1,3}}")
+_GAP = re.compile(rf"{_SPACE}{{1,4}}")
+_NEXT_LINE = re.compile(rf"{_CLOSE}[:：]?[*_]{{0,2}}{_SPACE}{{0,40}}\n{{1,2}}{_SPACE}{{0,40}}(?=\S{{5,256}}{_SPACE}{{0,8}}(?:\n|\f|\Z))")
+
+_OPEN = re.compile(r"""(?:[bBrRfFuU@$]{0,2})(\\?["'`]|[“„”«‚‘])""")
+_CLOSERS = {"“": "”“", "„": "“”", "”": "”", "«": "»", "‚": "‘’", "‘": "’"}
+_UNQUOTED = re.compile(r"[^\s|]{1,1024}")
+# Where an unquoted value ends although no space follows: a closing quote or tag, the next pair of a list.
+_CUT = re.compile(r"""\\?["'`](?=[,;:)}\]>\s]|\Z)|</?[a-zA-Z]|&(?:amp;)?[\w.\-]+=|[,;]\\?["']?[\w.\-]+\\?["']?[:=]|\\[nrt](?=\W|\Z)|[)}\]];?\Z""")
+_PUNCTUATION = ".,;:*_\"'`)]}"
+_STATEMENT_END = re.compile(rf"[.;]?{_SPACE}*(?:\n|\f|\Z|\||</)")
+_PAIR_END = re.compile(r"[;&\s\"']|\Z")
+_LINE_START = re.compile(r"[\s>*\-+|#\"'_`]*")
+_SETTING_START = re.compile(r"(?:export |set |ENV |\$env:)?")
+_PAIR_START = re.compile(r"[;?&]\s?\Z")
+_LOGIN = re.compile(r"\blogin\s+(?!and|or|und|oder|et|ou|y|o|with|name|the)\S{1,64}\s+\Z")
+_CODE_LINE = re.compile(r"\b(?:def|function|fn|func|lambda|interface|struct|class)\b|=>|->|::|\);?\s*$")
+_DIGITS = re.compile(r"\d{4,8}")
+
+
+class Value(NamedTuple):
+    start: int
+    end: int
+    quoted: bool
+
+
+def find_labelled(text: str, labels: Iterable[Label]) -> Iterator[Span]:
+    reached = 0
+    for label in labels:
+        if label.start < reached:
+            continue  # a part of the value before
+        value = _pin(text, label) if label.kind == "pin" else _announced(text, label)
+        if value is not None:
+            reached = value.end
+            yield Span(value.start, value.end, label.kind)
+
+
+def _announced(text: str, label: Label) -> Value | None:
+    for way in (_assigned, _tagged, _in_cell, _as_argument, _as_flag, _said, _on_next_line):
+        value = way(text, label)
+        if value is not None and (label.grade > Grade.SOFT or is_one_word(text[value.start : value.end])):
+            return value
+    return None
+
+
+def read_value(text: str, at: int) -> Value | None:
+    """The value that begins here, without its quotes and without the punctuation after it."""
+    opening = _OPEN.match(text, at)
+    if opening:
+        end = _closing(text, opening.end(), opening[1])
+        if end is not None:
+            inner = text[opening.end() : end]
+            start = end - len(inner.lstrip())
+            return Value(start, start + len(inner.strip()), quoted=True) if inner.strip() else None
+        at = opening.end()
+    run = _UNQUOTED.match(text, at)
+    if run is None:
+        return None
+    cut = _CUT.search(text, at, run.end())
+    end = cut.start() if cut else run.end()
+    while end > at and text[end - 1] in _PUNCTUATION:
+        end -= 1
+    return Value(at, end, quoted=False) if end > at else None
+
+
+def _closing(text: str, at: int, quote: str) -> int | None:
+    if quote.startswith("\\"):
+        end = text.find(quote, at, at + _LONGEST)
+        return end if end >= 0 and "\n" not in text[at:end] else None
+    closers = _CLOSERS.get(quote, quote)
+    for position in range(at, min(at + _LONGEST, len(text))):
+        character = text[position]
+        if character == "\n":
+            return None
+        if character in closers and (text[position - 1] != "\\" or position == at):
+            return position
+    return None
+
+
+def _judge(text: str, value: Value | None, needed: Strength) -> Value | None:
+    if value is None:
+        return None
+    word = text[value.start : value.end]
+    return value if strength(word, quoted=value.quoted) >= needed and not names_a_secret(word) else None
+
+
+def _assigned(text: str, label: Label) -> Value | None:
+    match = _ASSIGN.match(text, label.end)
+    if match is None:
+        return None
+    at = match.end()
+    if match["sep"] in ":：" and (typed := _TYPED.match(text, at)):
+        at = typed.end()
+    value = read_value(text, at)
+    found = _judge(text, value, Strength.STRONG)
+    if found is None and value is not None and _plain_is_enough(text, label, match["sep"], value):
+        found = _judge(text, value, Strength.PLAIN)
+    return found
+
+
+def _plain_is_enough(text: str, label: Label, sep: str, value: Value) -> bool:
+    word = text[value.start : value.end]
+    if value.quoted:
+        if any(character.isspace() for character in word):
+            return "phrase" in text[label.core : label.end].lower() or "frase" in text[label.core : label.end].lower()
+        return len(word) >= 4 and (label.grade is Grade.HARD or (label.grade is Grade.KEY and len(word) >= 12 and word.isalnum()))
+    if label.grade is not Grade.HARD or len(word) < 4 or not (word[0].isalnum() and word.replace("-", "a").isalnum()):
+        return False
+    before = _line_before(text, label.start)
+    if _PAIR_START.search(before) and "=" in sep:
+        return bool(_PAIR_END.match(text, value.end))
+    if not _STATEMENT_END.match(text, value.end) or _CODE_LINE.search(before):
+        return False
+    # `password = word` begins a line of a settings file; further in it is code.
+    return sep not in {"=", "=="} or bool(_SETTING_START.fullmatch(before))
+
+
+def _line_before(text: str, at: int) -> str:
+    """What stands before on the same line; of a very long line its last part."""
+    start = text.rfind("\n", max(0, at - 400), at)
+    return text[start + 1 if start >= 0 else max(0, at - 400) : at]
+
+
+def _tagged(text: str, label: Label) -> Value | None:
+    """`<password>…</password>`"""
+    match = _TAG.match(text, label.end) if _TAG_OPEN.search(text, max(0, label.start - 24), label.start) else None
+    if match is None:
+        return None
+    end = text.find("</", match.end(), match.end() + _LONGEST)
+    if end <= match.end() or label.grade is Grade.SOFT:
+        return None
+    inner = Value(match.end(), end, quoted=True)
+    return _judge(text, inner, Strength.PLAIN if label.grade is Grade.HARD else Strength.STRONG)
+
+
+def _in_cell(text: str, label: Label) -> Value | None:
+    match = _CELL.match(text, label.end)
+    return _judge(text, read_value(text, match.end()), Strength.STRONG) if match else None
+
+
+def _as_argument(text: str, label: Label) -> Value | None:
+    """`put("password", "…")` and `setPassword("…")`"""
+    match = _COMMA.match(text, label.end) or _CALL.match(text, label.end)
+    if match is None:
+        return None
+    sets = label.grade is Grade.HARD and text[label.start : label.core].lower().rstrip("_").endswith(("set", "with"))
+    return _judge(text, read_value(text, match.end()), Strength.PLAIN if sets else Strength.STRONG)
+
+
+def _as_flag(text: str, label: Label) -> Value | None:
+    match = _FLAG.match(text, label.end) if text.startswith("--", label.start) else None
+    if match is None:
+        return None
+    value = read_value(text, match.end())
+    found = _judge(text, value, Strength.STRONG)
+    ends = _PAIR_END if match[0] == "=" else _FLAG_END
+    if found is None and value and label.grade is Grade.HARD and ends.match(text, value.end):
+        found = _judge(text, value, Strength.PLAIN)
+    return found if found and not text[found.start : found.end].isupper() else None
+
+
+def _said(text: str, label: Label) -> Value | None:
+    """In a sentence: "the password is …", "Passwort für das WLAN: …", `PASSWORD '…'`, "mot de passe « … »"."""
+    if label.grade is Grade.HARD:
+        ways = (_VERB, _DASH, _LOOSE, _GAP)
+    elif label.grade is Grade.KEY:
+        ways = (_VERB, _DASH, _LOOSE)
+    else:
+        ways = (_VERB, _DASH)
+    for way in ways:
+        match = way.match(text, label.end)
+        if match is None:
+            continue
+        value = read_value(text, match.end())
+        needed = Strength.STRONG if label.grade is Grade.HARD else Strength.RANDOM
+        if value and value.quoted and label.grade >= Grade.KEY:
+            sql = way is _GAP and text[label.core : label.end].isupper()
+            needed = Strength.PLAIN if way is _VERB or sql else Strength.STRONG
+        elif way is _GAP and _LOGIN.search(text, max(0, label.start - 80), label.start):
+            needed = Strength.PLAIN
+        found = _judge(text, value, needed)
+        if found is not None and (way is not _GAP or _stands_alone(text, found, label)):
+            return found
+    return None
+
+
+def _stands_alone(text: str, value: Value, label: Label) -> bool:
+    """After a mere gap: not `password2`, not `password base64-encoded`."""
+    word = text[value.start : value.end]
+    if value.quoted or _LOGIN.search(text, max(0, label.start - 80), label.start):
+        return True
+    return "pass" not in word.lower() and "-" not in word and any(c.isdigit() for c in word)
+
+
+def _on_next_line(text: str, label: Label) -> Value | None:
+    if label.grade is Grade.SOFT or not _LINE_START.fullmatch(_line_before(text, label.start)):
+        return None
+    match = _NEXT_LINE.match(text, label.end)
+    return _judge(text, read_value(text, match.end()), Strength.STRONG) if match else None
+
+
+def _pin(text: str, label: Label) -> Value | None:
+    match = _ASSIGN.match(text, label.end) or _VERB.match(text, label.end) or _CELL.match(text, label.end)
+    digits = _DIGITS.match(text, match.end()) if match else None
+    if digits is None or text[digits.end() : digits.end() + 1].isalnum():
+        return None
+    return Value(*digits.span(), quoted=False)

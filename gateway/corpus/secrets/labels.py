@@ -1,0 +1,134 @@
+"""The words that announce a secret, in English, German, French and Spanish, in prose and in identifiers."""
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from gateway.corpus.masking import positions, windows
+
+
+class Grade(IntEnum):
+    """How sure the word alone is; the vaguer it is, the more the value must look like a secret."""
+
+    SOFT = 0  # token, secret, clave
+    KEY = 1  # API key, access token
+    HARD = 2  # password
+
+
+class Label(NamedTuple):
+    start: int  # of the whole identifier
+    end: int
+    core: int  # where the announcing word begins
+    kind: str
+    grade: Grade
+
+
+_ANCHORS = (
+    "pass", "pwd", "pw", "kennw", "mdp", "contrase", "zugangs", "secre", "token", "jeton", "key", "schlüssel", "clé", "clave",
+    "credential", "code d", "código", "pin code", "pin-code", "pincode", "code pin", "on code", "time code", "ngscode", "tscode",
+)  # fmt: skip
+_OWNER = (
+    r"(?:api|access|secret|private|account|shared(?:[ _\-]?access)?|auth|encryption|signing|signature|master|service|"
+    r"subscription|client|consumer|app|application|storage|licen[cs]e|admin|ssh|webhook|deploy|integration|aws\w{0,12})"
+)
+_BEARER = (
+    r"(?:access|refresh|id|session|bearer|auth(?:entication|orization)?|api|bot|[cx]srf|personal[ _\-]access|deploy|"
+    r"registration|device|push|verification|reset|security|oauth2?|jwt|user|login|admin|service)"
+)
+_CORES = (
+    ("passphrase", "password", Grade.HARD, r"pass[ _\-]?phrases?|phrases? de passe|frases? de contrase[nñ]a"),
+    (
+        "password",
+        "password",
+        Grade.HARD,
+        r"pass[ _\-]?w(?:or[dt]|d)|passwörter|passcode|pwd|kennw[oö]rt(?:er)?|mots? de passe|mdp|contrase[nñ]as?|"
+        r"(?<=[_\-])pass|(?<=db)pass|(?<=user)pass|zugangs(?:code|daten|kennung)|codes? d['’]acc[eè]s|"
+        r"c[oó]digos? de acceso|claves? de acceso",
+    ),
+    (
+        "api_key",
+        "api_key",
+        Grade.KEY,
+        rf"{_OWNER}[ _\-]?(?:access[ _\-]?)?(?:key|secret)|api[ _\-]?(?:token|schlüssel|pass)|"
+        r"(?:zugriffs|zugangs|geheim(?:er )?|konto|dienst)-?schlüssel|"
+        r"clés? (?:secr[eè]te|priv[eé]e|d['’]acc[eè]s|(?:d['’]|de l['’])?api)|claves? (?:secreta|privada|(?:de )?(?:la )?api)",
+    ),
+    (
+        "token",
+        "token",
+        Grade.KEY,
+        rf"{_BEARER}[ _\-]?token|(?:zugriffs|zugangs)-?token|jetons? d['’]acc[eè]s|tokens? d['’]acc[eè]s|tokens? de acceso",
+    ),
+    (
+        "one_time",
+        "pin",
+        Grade.SOFT,
+        r"pin[ \-]?code|code pin|c[oó]digo pin|verification code|one[ \-]time code|bestätigungscode|sicherheitscode|"
+        r"code de vérification|c[oó]digo de verificación",
+    ),
+    ("soft", "secret", Grade.SOFT, r"secreto|secret|credential|clave"),
+    ("soft_token", "token", Grade.SOFT, r"token|jeton"),
+    ("soft_password", "password", Grade.SOFT, r"pass|pw"),
+)
+_LABEL = re.compile("|".join(f"(?P<{name}>{pattern})" for name, _, _, pattern in _CORES))
+_MEANING = {name: (kind, grade) for name, kind, grade, _ in _CORES}
+
+_IDENTIFIER = re.compile(r"[\w\-]{0,48}+")
+_BEFORE = re.compile(r"[\w\-.]{0,48}\Z")
+# After the word, what it says is about the secret and not the secret itself.
+_ABOUT = re.compile(
+    r"[_\-]?(?:length|len|count|size|types?|url|uri|link|names?|ids?|expir|field|polic|min|max|ttl|limit|hint|reset|file|path|"
+    r"label|prefix|suffix|index|format|regex|pattern|strength|enabled|required|budget|ref|manager|store|provider|protect|"
+    r"based|auth|form|input|attempt|age|rotation|usage|per_|page|less|schutz|richtlinie|länge|feld|manager)",
+)
+_COUNTED = re.compile(
+    r"(?:max|min|num|n|count|total|prompt|completion|input|output|cached|stop|eos|bos|pad|unk|mask|padding|special|sep|cls|next|has|is|"
+    r"no|forgot|reset|by|com|sur|tres|over|under|tur|mon|don|hoc|joc|whis|hot|sur)[_\-]?\Z"
+)
+_PIN = re.compile(r"(?<![\w\-])(?:PIN|PUK|TAN)(?:-?(?:Code|Nummer|code))?(?![\w\-])")
+_PLURAL = ("s", "es", "n", "en")
+
+
+def find_labels(text: str, low: str) -> list[Label]:
+    return sorted((*_words(text, low), *_pins(text)))
+
+
+def _words(text: str, low: str) -> Iterator[Label]:
+    reached = 0
+    for start, end in windows(positions(low, _ANCHORS), before=24, after=40, length=len(text)):
+        for match in _LABEL.finditer(low, start, end):
+            if match.start() < reached:
+                continue
+            label = _label(text, low, match)
+            if label is not None:
+                reached = label.end
+                yield label
+
+
+def _pins(text: str) -> Iterator[Label]:
+    for at in positions(text, ("PIN", "PUK", "TAN")):
+        if match := _PIN.match(text, at):
+            yield Label(at, match.end(), at, "pin", Grade.SOFT)
+
+
+def _label(text: str, low: str, match: re.Match[str]) -> Label | None:
+    kind, grade = _MEANING[match.lastgroup or ""]
+    core, end = match.span()
+    before = _BEFORE.search(low, max(0, core - 48), core)
+    prefix = before[0] if before else ""
+    if grade < Grade.HARD and (_runs_on(text, core) or _COUNTED.search(prefix)):
+        return None
+    rest = _IDENTIFIER.match(text, end)
+    suffix = rest[0] if rest else ""
+    if suffix.lower() in _PLURAL and match.lastgroup != "soft_password":
+        grade = min(grade, Grade.KEY)
+    elif suffix:
+        if suffix[0].islower() or (suffix[0] == "-" and len(suffix) > 8) or _ABOUT.match(suffix.lower()):
+            return None
+    return Label(core - len(prefix), end + len(suffix), core, kind, grade)
+
+
+def _runs_on(text: str, core: int) -> bool:
+    """In the middle of a word, as the `token` of `betoken`; a hump (`authToken`) begins a word."""
+    return core > 0 and text[core - 1].isalnum() and not (text[core].isupper() and text[core - 1].islower())

@@ -1,0 +1,180 @@
+"""Secrets that can be told by the form they are written in: key blocks, URLs with credentials, headers, signed links."""
+
+import base64
+import binascii
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from typing import NamedTuple
+
+from gateway.corpus.masking import Span, positions, windows
+from gateway.corpus.secrets.values import Strength, strength
+
+_BLOCK = 20_000  # characters of a key block; the largest real ones have a fifth of that
+
+
+def _is_strong(value: str) -> bool:
+    return strength(value, quoted=False) >= Strength.STRONG
+
+
+def _is_given(value: str) -> bool:
+    """Anything but a reference or one of the words that stand for a password in manuals."""
+    words = {"password", "passwd", "pass", "pwd", "secret", "token", "passwort", "motdepasse", "contraseña"}
+    return strength(value, quoted=False) > Strength.NONE and value.casefold() not in words
+
+
+def _is_credentials(value: str) -> bool:
+    try:
+        decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return False
+    return ":" in decoded and decoded.isprintable()
+
+
+def _always(value: str) -> bool:
+    return bool(value)
+
+
+class Structure(NamedTuple):
+    kind: str
+    anchors: tuple[str, ...]  # in lower case; one of them stands in every match
+    pattern: re.Pattern[str]  # `value` is what is masked
+    is_secret: Callable[[str], bool]
+    before: int = 32
+    after: int = 1024
+
+
+def _structure(
+    kind: str, anchors: str, pattern: str, is_secret: Callable[[str], bool] = _always, *, before: int = 32, after: int = 1024
+) -> Structure:
+    compiled = re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+    return Structure(kind, tuple(anchors.split("|")), compiled, is_secret, before, after)
+
+
+_QUOTE = r"""\\?["'`]?"""
+
+STRUCTURES = (
+    _structure(
+        "jwt",
+        "eyj",
+        r"(?<![A-Za-z0-9_\-.]) (?P<value> (?-i:eyJ)[A-Za-z0-9_\-]{8,4096}+ (?:\.[A-Za-z0-9_\-=]{0,8192}+){2,4} )",
+        after=16_384,
+    ),
+    _structure(
+        "url_password",
+        "://",
+        r"""://[^\s/:@"'<>\\|]{0,256}+:(?!\d{1,5}[/?\#])(?P<value>[^\s/"'<>\\|]{1,512})@(?=[\w\[%$({])""",
+        _is_given,
+    ),
+    _structure("url_password", "://", r"://(?P<value>(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{16,256}+)@(?=[\w\[])"),
+    _structure("url_password", "jdbc:oracle", r"jdbc:oracle:\w+:[^/\s]{1,64}/(?P<value>[^@\s]{1,128})@", _is_given),
+    _structure(
+        "bearer_token",
+        "authorization",
+        rf"""authorization{_QUOTE}\]?\s{{0,4}}(?:[:=,]|=>)\s{{0,4}}{_QUOTE}
+             (?!(?:basic|digest)\s)(?:[a-z][\w\-]{{1,24}}+[ ]{{1,3}})?(?P<value>[^\s"'`,;<>|\\]{{5,8192}})""",
+        _is_strong,
+        after=9000,
+    ),
+    _structure("bearer_token", "bearer", r"\bbearer[ ]{1,3}(?P<value>[A-Za-z0-9\-._~+/]{12,8192}+={0,2})", _is_strong, after=9000),
+    _structure("basic_auth", "basic ", r"\bbasic[ ]{1,3}(?P<value>[A-Za-z0-9+/]{6,1024}+={0,2})", _is_credentials, after=1200),
+    _structure(
+        "signature",
+        "sig=|signature=|security-token=",
+        r"""(?:\bsig|signature|security-token)=(?P<value>[A-Za-z0-9%+/=_\-.~]{16,4096}+)""",
+        _is_strong,
+        after=4200,
+    ),
+    _structure("private_key", '"kty"', r'"(?:d|k|p|q|dp|dq|qi)"\s*:\s*"(?P<value>[A-Za-z0-9_\-]{16,2048}+)"', before=8000, after=8000),
+    _structure(
+        "password",
+        "curl ",
+        r"""\bcurl[ ][^\n]{0,400}?(?:-u|--user|--proxy-user)[ =]{1,2}["']?[^\s:"']{1,64}:(?P<value>[^\s"']{1,256})""",
+        _is_given,
+        after=800,
+    ),
+    _structure(
+        "password",
+        "sshpass|docker login|mysql",
+        r"""(?:sshpass[ ]+-p[ ]*|docker[ ]login[^\n]{0,200}?[ ]-p[ ]+|mysql\w*[ ][^\n]{0,200}?[ ]-p(?!ort\b|rotocol\b|ager\b))
+            ["']?(?P<value>[^\s"']{3,256})""",
+        _is_given,
+    ),
+    _structure("password", "identified", r"""\bidentified\s+(?:with\s+\S+\s+)?by\s+["'](?P<value>[^"'\n]{3,256})["']""", _is_given),
+    _structure("password", ":5432:", r"[\w.*\-]+:5432:[\w*\-]+:[\w*\-]+:(?P<value>\S{3,256})", before=80),
+    _structure(
+        "password_hash",
+        "$|{ssha",
+        r"""(?P<value>\$2[aby]\$\d\d\$[./A-Za-z0-9]{50,56} | \$(?:1|5|6|7|y|apr1|scrypt|argon2i?d?)\$[^\s:"'<>|]{16,400}
+              | \{ssha\d{0,3}\}[A-Za-z0-9+/=]{20,200})""",
+        before=0,
+        after=440,
+    ),
+    _structure(
+        "seed_phrase",
+        "seed|mnemonic|recovery phrase|wiederherstellung|récupération|recuperación|semilla",
+        r"""(?:seed|mnemonic|phrase|phrase|satz|wörter|récupération|recuperación|semilla)\b[^\n:=]{0,30}[:=]\s*["']?
+            (?P<value>[a-z]{3,8}(?:[ ][a-z]{3,8}){11,23})\b""",
+    ),
+)  # fmt: skip
+
+
+def find_structures(text: str, low: str) -> Iterator[Span]:
+    """`low` is the text in lower case."""
+    hits: dict[tuple[str, ...], list[int]] = {}
+    for structure in STRUCTURES:
+        if structure.anchors not in hits:
+            hits[structure.anchors] = positions(low, structure.anchors)
+        around = windows(hits[structure.anchors], before=structure.before, after=structure.after, length=len(text))
+        for start, end in around:
+            for match in structure.pattern.finditer(text, start, end):
+                if structure.is_secret(match["value"]):
+                    yield Span(*match.span("value"), structure.kind)
+    yield from _cookies(text, low)
+    yield from _key_blocks(text)
+
+
+_COOKIE_LINE = re.compile(r"""cookie[\\"']{0,2}\s{0,4}[:=]\s{0,4}[^\n\f]{1,8000}""", re.IGNORECASE)
+_SESSION_PAIR = re.compile(
+    r"""[\w.\-]{0,40}(?:sess|sid|auth|token|jwt|csrf|xsrf|remember)[\w.\-]{0,40}=(?P<value>[^;\s"',<>|\\]{6,4096})""",
+    re.IGNORECASE,
+)
+
+
+def _cookies(text: str, low: str) -> Iterator[Span]:
+    for start, end in windows(positions(low, ("cookie",)), before=0, after=8100, length=len(text)):
+        for line in _COOKIE_LINE.finditer(text, start, end):
+            for pair in _SESSION_PAIR.finditer(text, *line.span()):
+                if _is_strong(pair["value"]):
+                    yield Span(*pair.span("value"), "cookie")
+
+
+_BEGIN = re.compile(r"-{3,5} ?BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{3,5}")
+_END = re.compile(r"-{3,5} ?END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{3,5}")
+# A block without its end: lines of base64, also with the line ends of a JSON string or a mail's `>`.
+_LINES = re.compile(r"(?:(?:\s|\\[nr]|>|(?:Proc-Type|DEK-Info|Version|Comment):[^\n]{0,80})*+[A-Za-z0-9+/=]{8,}+)*+")
+_PUTTY = re.compile(r"PuTTY-User-Key-File-\d:.{0,20000}?Private-MAC: *[0-9a-f]+", re.DOTALL)
+_ENCODED = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=\n]{40,20000}+")
+_ENCODED_PRIVATE = ("UFJJVkFURSBL", "BSSVZBVEUgS0", "QUklWQVRFIEtF")  # "PRIVATE KE" at the three places of base64
+
+
+def _key_blocks(text: str) -> Iterator[Span]:
+    if "PRIVATE KEY" in text:
+        begins = list(_BEGIN.finditer(text))
+        ends = [match.end() for match in _END.finditer(text)]
+        for begin, following in zip_longest(begins, begins[1:]):
+            limit = min(begin.end() + _BLOCK, following.start() if following else len(text))
+            nearest = bisect_right(ends, begin.end())
+            if nearest < len(ends) and ends[nearest] <= limit:
+                yield Span(begin.start(), ends[nearest], "private_key")
+            else:
+                lines = _LINES.match(text, begin.end(), limit)
+                yield Span(begin.start(), lines.end() if lines else begin.end(), "private_key")
+    if "PuTTY-User-Key-File" in text and "Private-MAC" in text:
+        for match in _PUTTY.finditer(text):
+            yield Span(*match.span(), "private_key")
+    if "LS0tLS1CRUdJTi" in text:
+        for match in _ENCODED.finditer(text):
+            if any(sign in match[0][:120] for sign in _ENCODED_PRIVATE):
+                yield Span(*match.span(), "private_key")

@@ -1,0 +1,58 @@
+"""What the gateway needs to answer questions, put together in one place for `app.py`.
+
+    retrieval.ROUTERS                    under /v1
+    gateway.mcp_server.router            as it is: /mcp
+    async with retrieval.running(app)    inside the lifespan, once `app.state.db` and `.settings` are there
+
+It sets `app.state.embedder`, `.chat_model` (or None), `.picture_pool`, `.query_log` and `.mcp`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from fastapi import APIRouter, FastAPI
+
+import gateway.corpus.context_routes
+import gateway.corpus.entries_routes
+import gateway.corpus.search_routes
+import gateway.insights.routes
+from gateway.corpus.chat import ChatModel
+from gateway.corpus.embedders import build_embedder
+from gateway.corpus.pictures import picture_pool
+from gateway.insights.query_log import QueryLog
+from gateway.mcp_server import McpEndpoint
+from gateway.settings import Settings
+
+ROUTERS: tuple[APIRouter, ...] = (
+    gateway.corpus.search_routes.router,
+    gateway.corpus.context_routes.router,
+    gateway.corpus.entries_routes.router,
+    gateway.insights.routes.router,
+)
+
+
+@asynccontextmanager
+async def running(app: FastAPI) -> AsyncGenerator[None]:
+    settings = cast("Settings", app.state.settings)
+    app.state.chat_model = ChatModel.of(settings)
+    # Reading the weights takes a moment that the loop must not stand still for.
+    app.state.embedder = await asyncio.to_thread(
+        build_embedder,
+        settings.embedder,
+        api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else None,
+        base_url=settings.openai_base_url,
+    )
+    try:
+        app.state.mcp = McpEndpoint()
+        async with (
+            picture_pool() as app.state.picture_pool,
+            QueryLog(app.state.db) as app.state.query_log,
+            app.state.mcp.running(),
+        ):
+            yield
+    finally:
+        await app.state.embedder.aclose()
+        if app.state.chat_model is not None:
+            await app.state.chat_model.aclose()
