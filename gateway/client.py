@@ -56,9 +56,15 @@ LONGEST_PAUSE = 10.0  # seconds between two tries, whatever the service asks for
 class ServiceError(CatchmentError):
     """The service answered with an error that this client does not know by name."""
 
+    code = "client.unknown_error"
+    status = 502
+
 
 class NotFinished(CatchmentError):
     """The ingestion did not end in time."""
+
+    code = "client.not_finished"
+    status = 504
 
 
 class FoundHit(Wire):

@@ -33,7 +33,7 @@ from workers.gate import Gate
 from workers.ingest import IngestSlice
 from workers.pipeline.store import VectorsMissing
 
-# Orphans are run one by one; after this long the next mandate gets its turn.
+# Orphans run by themselves; after this long the next mandate gets its turn.
 ORPHAN_SECONDS = 1.0
 MAX_RETRY_SECONDS = 300.0
 
@@ -85,14 +85,16 @@ class Runner:
         while time.monotonic() < until:
             async with self._gate.alone():
                 async with self.db.tenant_session(mandate_id) as session:
-                    job = await ledger.claim_orphan(session, lane, lease_seconds=self.settings.lease_seconds)
-                if job is None:
+                    jobs = await ledger.claim_orphans(
+                        session, lane, lease_seconds=self.settings.lease_seconds
+                    )
+                if not jobs:
                     return
                 crash_point("job.after_claim")
-                if job.deaths >= self.settings.max_deaths:
+                poison = [job for job in jobs if job.deaths >= self.settings.max_deaths]
+                for job in poison:
                     await self._set_aside(mandate_id, job)
-                else:
-                    await self._run(mandate_id, [job])
+                await self._run(mandate_id, [job for job in jobs if job not in poison])
 
     async def _run(self, mandate_id: UUID, jobs: Sequence[Row[Any]]) -> None:
         for kind in dict.fromkeys(job.kind for job in jobs):
@@ -157,7 +159,14 @@ class Runner:
                     ended = {"id": job.id, "status": "failed", "reason": "attempts", "error": name}
                     await ledger.finish(session, [ended])
                     await self._note(session, job, "failed", "attempts")
-                    emit_on_commit(session, "ingestion.failed", **ids, reason="attempts", error=name, where=place_of(error))
+                    emit_on_commit(
+                        session,
+                        "ingestion.failed",
+                        **ids,
+                        reason="attempts",
+                        error=name,
+                        where=place_of(error),
+                    )
                 else:
                     await ledger.put_back(session, job.id, delay_seconds=delay, reason=name)
                     emit_on_commit(

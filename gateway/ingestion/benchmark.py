@@ -68,7 +68,6 @@ async def bench_ingest(documents: int = 500, chunks: int = 18, embedder: str = "
     texts = [make_text(number, chunks) for number in range(documents)]
     with tempfile.TemporaryDirectory(prefix="catchment-bench-") as folder:
         data_dir = Path(folder)
-        data_dir.chmod(0o711)
         with running_stores(data_dir) as stores:
             await asyncio.to_thread(migrate, stores.postgres.owner_url)
             db = Database(stores.postgres.runtime_url)

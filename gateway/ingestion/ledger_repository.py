@@ -17,7 +17,7 @@ _LIVE = "status IN ('pending', 'extracted', 'embedding')"
 
 
 async def claim(session: AsyncSession, lane: str, *, limit: int, lease_seconds: float) -> list[Row[Any]]:
-    """Takes jobs nobody holds. Jobs of a dead worker are not among them: see `claim_orphan`."""
+    """Takes jobs nobody holds. Jobs of a dead worker are not among them: see `claim_orphans`."""
     rows = await session.execute(
         text(
             f"""
@@ -36,25 +36,34 @@ async def claim(session: AsyncSession, lane: str, *, limit: int, lease_seconds: 
     return sorted(rows, key=lambda row: (row.run_after, row.id))
 
 
-async def claim_orphan(session: AsyncSession, lane: str, *, lease_seconds: float) -> Row[Any] | None:
-    """Takes one job whose holder died. It runs alone from now on, so that a further death is certainly its own."""
-    return (
-        await session.execute(
-            text(
-                f"""
-                WITH due AS (
-                    SELECT id FROM job
-                    WHERE mandate_id = :mandate_id AND lane = :lane AND {_LIVE} AND lease_until < clock_timestamp()
-                    ORDER BY lease_until, id LIMIT 1 FOR UPDATE SKIP LOCKED)
-                UPDATE job SET lease_until = clock_timestamp() + make_interval(secs => :lease), fence = fence + 1,
-                    attempts = attempts + 1, deaths = deaths + solo::int, solo = true
-                WHERE mandate_id = :mandate_id AND id IN (SELECT id FROM due)
-                RETURNING *
-                """
-            ),
-            {"mandate_id": tenant_of(session), "lane": lane, "lease": lease_seconds},
-        )
-    ).one_or_none()
+async def claim_orphans(session: AsyncSession, lane: str, *, lease_seconds: float) -> list[Row[Any]]:
+    """Takes jobs whose holder died: few at first, then fewer, then one alone, so that a job that kills its process is
+    found without running every innocent one by itself. Only a death alone is certainly a job's own (`deaths`).
+    """
+    rows = await session.execute(
+        text(
+            f"""
+            WITH oldest AS (
+                SELECT crashes FROM job
+                WHERE mandate_id = :mandate_id AND lane = :lane AND {_LIVE} AND lease_until < clock_timestamp()
+                ORDER BY lease_until, id LIMIT 1),
+            due AS (
+                SELECT id FROM job
+                WHERE mandate_id = :mandate_id AND lane = :lane AND {_LIVE} AND lease_until < clock_timestamp()
+                  AND crashes = (SELECT crashes FROM oldest)
+                ORDER BY lease_until, id
+                LIMIT (SELECT CASE crashes WHEN 0 THEN 8 WHEN 1 THEN 2 ELSE 1 END FROM oldest)
+                FOR UPDATE SKIP LOCKED)
+            UPDATE job SET lease_until = clock_timestamp() + make_interval(secs => :lease), fence = fence + 1,
+                attempts = attempts + 1, crashes = crashes + 1, deaths = deaths + solo::int,
+                solo = (SELECT count(*) = 1 FROM due)
+            WHERE mandate_id = :mandate_id AND id IN (SELECT id FROM due)
+            RETURNING *
+            """
+        ),
+        {"mandate_id": tenant_of(session), "lane": lane, "lease": lease_seconds},
+    )
+    return list(rows)
 
 
 async def work_left(session: AsyncSession, lane: str) -> bool:

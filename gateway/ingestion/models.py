@@ -32,6 +32,7 @@ class Job(Tenant, Base):
     dedupe_key: Mapped[str | None]
     payload: Mapped[dict[str, Any]]
     attempts: Mapped[int] = mapped_column(server_default="0")
+    crashes: Mapped[int] = mapped_column(server_default="0")
     deaths: Mapped[int] = mapped_column(server_default="0")
     solo: Mapped[bool] = mapped_column(server_default="false")
     run_after: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -212,6 +212,7 @@ def upgrade() -> None:
             dedupe_key text,
             payload jsonb NOT NULL DEFAULT '{}',
             attempts integer NOT NULL DEFAULT 0,
+            crashes integer NOT NULL DEFAULT 0,
             deaths integer NOT NULL DEFAULT 0,
             solo boolean NOT NULL DEFAULT false,
             run_after timestamptz NOT NULL DEFAULT now(),

@@ -55,7 +55,15 @@ async def settled(db: Database, tenant: Tenant, seconds: float) -> None:
         [row] = await rows_of(db, tenant, f"SELECT count(*) AS n FROM job WHERE {LIVE}")
         return row.n == 0
 
-    await until(none_live, seconds, "jobs to end")
+    try:
+        await until(none_live, seconds, "jobs to end")
+    except AssertionError as late:
+        counts = await rows_of(
+            db,
+            tenant,
+            "SELECT status, reason, lease_until IS NOT NULL AS leased, count(*) FROM job GROUP BY 1, 2, 3",
+        )
+        raise AssertionError(f"{late}; {[tuple(row) for row in counts]}") from late
 
 
 # -- one embedding for fifty callers

@@ -245,14 +245,14 @@ async def _two_tenants(db: Database) -> tuple[UUID, UUID]:
 
 async def test_ten_thousand_probes_find_nothing(db: Database) -> None:
     intruder, target = await _two_tenants(db)
-    assert await probe(db, intruder, target, PROBED, PARAMETERS, count=1_000, seed=1) == []
+    assert await probe(db, intruder, target, PROBED, PARAMETERS, count=10_000, seed=1) == []
 
 
 async def test_forced_row_security_binds_even_the_tables_owner(database_urls: DatabaseUrls) -> None:
     db = Database(database_urls.owner_url, pool_size=2)
     try:
         intruder, target = await _two_tenants(db)
-        assert await probe(db, intruder, target, PROBED, PARAMETERS, count=600, seed=2) == []
+        assert await probe(db, intruder, target, PROBED, PARAMETERS, count=300, seed=2) == []
     finally:
         await db.dispose()
 
@@ -277,6 +277,6 @@ async def test_the_probes_see_a_missing_protection(
         intruder, target = await _two_tenants(db)
         with psycopg.connect(scratch.owner_url, autocommit=True) as owner:
             owner.execute(mutation)
-        assert await probe(db, intruder, target, PROBED, PARAMETERS, count=600, seed=3) != []
+        assert await probe(db, intruder, target, PROBED, PARAMETERS, count=300, seed=3) != []
     finally:
         await db.dispose()

@@ -28,7 +28,7 @@ _ENVIRONMENT = {
     "SCARF_NO_ANALYTICS": "1",
 }
 _FOR_TESTS = ("CATCHMENT_CRASH_POINTS",)
-_BOOT = "import sys; sys.path.extend(sys.argv[2:]); from gateway.corpus.child.server import main; main()"
+_BOOT = "import sys; sys.path[:0] = sys.argv[2:]; from gateway.corpus.child.server import main; main()"
 _START_SECONDS = 60
 
 
@@ -165,6 +165,6 @@ class ServerLink:
 
 
 def _import_path() -> list[str]:
-    """Where this process finds code, so that the server finds the same without reading our environment."""
+    """Where this process finds code, first to be searched: the server must not find another version of it."""
     home = str(Path(gateway.__file__).parent.parent)
     return list(dict.fromkeys([home, *(entry for entry in sys.path if Path(entry).is_dir())]))

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import phonenumbers
 from phonenumbers import PhoneNumber, PhoneNumberType
@@ -33,9 +33,9 @@ def find_emails(text: str, low: str) -> Iterator[Span]:
 
 
 _EXTENSION = r"(?:\s?(?:x|ext\.?|extension|poste|dw|durchwahl)\s?\d{1,6})?(?!\w)"
-_ABROAD = re.compile(rf"(?<![\w.+])(?P<number>(?P<plus>\+|00)(?=[1-9]){GAP}?\d(?:{GAP}{{0,3}}\d){{6,14}}+){_EXTENSION}")
+_ABROAD = re.compile(rf"(?<![\w.+])(?P<number>(?:\+|00)(?=[1-9]){GAP}?\d(?:{GAP}{{0,3}}\d){{6,60}}+){_EXTENSION}")
 _AT_HOME = re.compile(
-    rf"(?<![\w.,:/\-+#%`])(?P<number>\(?0[1-9](?:{GAP}{{0,3}}\d){{5,13}}+){_EXTENSION}(?!`|[.,:/]\d)", re.IGNORECASE
+    rf"(?<![\w.,:/\-+#%`])(?P<number>\(?0[1-9](?:{GAP}{{0,3}}\d){{5,60}}+){_EXTENSION}(?!`|[.,:/]\d)", re.IGNORECASE
 )
 _AMERICAN = re.compile(
     rf"(?<![\w.\-+])(?:1[ .\-])?(?:\([2-9]\d\d\) ?|[2-9]\d\d[\-.])[2-9]\d\d[\-.]\d{{4}}{_EXTENSION}(?!-|\.\d)", re.IGNORECASE
@@ -45,7 +45,7 @@ _CALLED = re.compile(
     rf"""(?<![^\W_])(?:tele(?:ph|f)on\w*|tel|phone|fon|fax|mobil\w*|handy|cell|tél(?:éphone)?|portable|móvil|teléfono|tfno|
          whatsapp|rückruf|durchwahl|call|appelez|llam\w+|anrufen)(?:[ _\-]?(?:number|nummer|nr|no|num))?
          ["'*_]{{0,3}}[.:|=\s]{{0,4}}["'*_]{{0,3}}(?:(?:us|me|at|on|unter|au|al|is|ist)\s){{0,2}}\s?
-         (?P<value>(?P<number>\(?\d(?:{GAP}{{0,3}}\d){{5,14}}+){_EXTENSION})(?![.,:]\d)""",
+         (?P<number>\(?\d(?:{GAP}{{0,3}}\d){{5,60}}+){_EXTENSION}(?![.,:]\d)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CALLS = ("tel", "tél", "phon", "fon", "fax", "mobil", "handy", "cell", "portable", "móvil", "tfno", "whatsapp", "rückruf",
@@ -62,37 +62,50 @@ def find_phones(text: str, low: str, stretches: Sequence[Stretch]) -> Iterator[S
     for start, end, digits in stretches:
         # Each form has a mark that is cheap to see; most numbers have none of them.
         around = max(0, start - 2), end + 16
-        if text[start] == "0" or "+" in text[around[0] : start]:
-            for match in _ABROAD.finditer(text, *around):
-                if _is_number_abroad(match):
-                    yield Span(*match.span(), "phone")
-        if digits >= 9 and "0" in text[start : start + 2]:
-            for match in _AT_HOME.finditer(text, *around):
-                if _is_number_at_home(match["number"]):
-                    yield Span(*match.span(), "phone")
+        if text[start] == "0" or "+" in text[around[0] : end]:
+            yield from _numbers(_ABROAD, text, *around, _is_number_abroad)
+        if digits >= 9 and "0" in text[start:end]:
+            yield from _numbers(_AT_HOME, text, *around, _is_number_at_home)
         if digits >= 9 and end - start > digits:
             for pattern in (_AMERICAN, _SPANISH):
                 for match in pattern.finditer(text, *around):
                     yield Span(*match.span(), "phone")
         if called:
-            for match in _CALLED.finditer(text, max(0, start - LABEL_REACH), end + 16):
-                if not _NO_NUMBER.fullmatch(match["number"]):
-                    yield Span(*match.span("value"), "phone")
+            yield from _numbers(_CALLED, text, max(0, start - LABEL_REACH), end + 16, _is_number_called)
 
 
-def _is_number_abroad(match: re.Match[str]) -> bool:
-    if _NO_NUMBER.fullmatch(match["number"]):
+def _numbers(
+    pattern: re.Pattern[str], text: str, start: int, end: int, is_number: Callable[[str], bool]
+) -> Iterator[Span]:
+    """What `pattern` takes may be several numbers with spaces between: the longest beginning that is one counts."""
+    while match := pattern.search(text, start, end):
+        written = match["number"]
+        start = match.start("number") + 1
+        if is_number(written):
+            yield Span(match.start("number"), match.end(), "phone")
+            start = match.end()
+            continue
+        for space in reversed([at for at, character in enumerate(written) if character.isspace()]):
+            if is_number(written[:space]):
+                yield Span(match.start("number"), match.start("number") + space, "phone")
+                start = match.start("number") + space
+                break
+
+
+def _is_number_abroad(written: str) -> bool:
+    if _NO_NUMBER.fullmatch(written) or _count_digits(written) > 17:
         return False
-    number = _parse("+" + match["number"].replace("(0)", "")[len(match["plus"]) :], None)
+    plus = written.startswith("+")
+    number = _parse("+" + written.replace("(0)", "")[1 if plus else 2 :], None)
     if number is None:
         return False
     # With a plus even a made-up number is meant as one; two zeros may be anything.
-    return phonenumbers.is_possible_number(number) if match["plus"] == "+" else phonenumbers.is_valid_number(number)
+    return phonenumbers.is_possible_number(number) if plus else phonenumbers.is_valid_number(number)
 
 
 def _is_number_at_home(written: str) -> bool:
-    digits = sum(character.isdigit() for character in written)
-    if digits < 9 or _NO_NUMBER.fullmatch(written):
+    digits = _count_digits(written)
+    if not 9 <= digits <= 15 or _NO_NUMBER.fullmatch(written):
         return False
     grouped = len(written) > digits
     for region in _REGIONS:
@@ -101,6 +114,14 @@ def _is_number_at_home(written: str) -> bool:
             if grouped or phonenumbers.number_type(number) == PhoneNumberType.MOBILE:
                 return True
     return False
+
+
+def _is_number_called(written: str) -> bool:
+    return 6 <= _count_digits(written) <= 15 and not _NO_NUMBER.fullmatch(written)
+
+
+def _count_digits(written: str) -> int:
+    return sum(map(str.isdigit, written))
 
 
 def _parse(written: str, region: str | None) -> PhoneNumber | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import gateway.corpus.child
 from gateway.corpus.child import TaskFailed
 
 
@@ -21,6 +22,10 @@ def handle(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]
 
 def _describe(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
     yield {"pid": os.getpid(), "length": len(payload), "head": payload[:4], "environment": dict(os.environ)}
+
+
+def _say_where_code_is(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    yield {"handler": __file__, "child": gateway.corpus.child.__file__}
 
 
 def _three_records(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:

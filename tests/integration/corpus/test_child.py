@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -48,10 +49,33 @@ async def failure(pool: ChildPool, do: str, *, isolated: bool = True, **task: An
     return caught.value
 
 
+WHERE = f"""
+import asyncio
+from gateway.corpus.child import ChildPool
+async def main():
+    async with ChildPool({HANDLER!r}, size=1) as pool:
+        (record,) = await pool.run({{"do": "say_where_code_is"}}, b"x", isolated=True)
+    print(record["handler"], record["child"])
+asyncio.run(main())
+"""
+
+
 async def test_records_come_back_in_order(pool):
     for isolated in (True, False):
         records = await pool.run({"do": "three_records"}, b"data", isolated=isolated)
         assert records == [{"number": 0}, {"number": 1}, {"number": 2}]
+
+
+async def test_a_child_runs_the_same_code_as_the_worker(tmp_path):
+    """Also where another version is installed: a copy of the package must use the copy."""
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT / "gateway", copy / "gateway")
+    shutil.copytree(ROOT / "tests/integration/corpus", copy / "tests/integration/corpus")
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WHERE, cwd=copy, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await worker.communicate()
+    assert [str(copy) in line for line in said.decode().split()] == [True, True]
 
 
 async def test_content_may_be_bytes_a_path_or_a_descriptor(pool, tmp_path):

@@ -20,9 +20,9 @@ async def claim(db, tenant: Tenant, limit: int = 10, lease: float = 30):
         return await ledger.claim(session, "backfill", limit=limit, lease_seconds=lease)
 
 
-async def claim_orphan(db, tenant: Tenant, lease: float = 30):
+async def claim_orphans(db, tenant: Tenant, lease: float = 30):
     async with db.tenant_session(tenant.mandate_id) as session:
-        return await ledger.claim_orphan(session, "backfill", lease_seconds=lease)
+        return await ledger.claim_orphans(session, "backfill", lease_seconds=lease)
 
 
 async def test_concurrent_claims_never_share_a_job(db, tenant):
@@ -43,29 +43,32 @@ async def test_a_leased_job_is_neither_claimed_nor_an_orphan(db, tenant):
     await add_jobs(db, tenant, 1)
     assert len(await claim(db, tenant)) == 1
     assert await claim(db, tenant) == []
-    assert await claim_orphan(db, tenant) is None
+    assert await claim_orphans(db, tenant) == []
 
 
 async def test_an_orphan_gets_a_new_fence_and_the_old_holder_cannot_write(db, tenant):
     await add_jobs(db, tenant, 1)
     [old] = await claim(db, tenant, lease=-1)
-    new = await claim_orphan(db, tenant)
-    assert new is not None
+    [new] = await claim_orphans(db, tenant)
     assert new.fence == old.fence + 1
     async with db.tenant_session(tenant.mandate_id) as session:
         assert await ledger.hold(session, [(old.id, old.fence)]) == set()
         assert await ledger.hold(session, [(new.id, new.fence)]) == {new.id}
 
 
-async def test_only_deaths_alone_count_towards_poison(db, tenant):
-    await add_jobs(db, tenant, 2)
-    await claim(db, tenant, lease=-1)  # two jobs in one slice: whose fault a death was is not known
-    first = await claim_orphan(db, tenant, lease=-1)
-    assert (first.deaths, first.solo) == (0, True)
-    [other] = await rows_of(db, tenant, "SELECT id FROM job WHERE id <> :id", id=first.id)
-    await rows_of(db, tenant, "DELETE FROM job WHERE id = :id RETURNING 1", id=other.id)
-    assert (await claim_orphan(db, tenant, lease=-1)).deaths == 1
-    assert (await claim_orphan(db, tenant, lease=-1)).deaths == 2
+async def test_orphans_run_in_ever_smaller_company_and_only_deaths_alone_count(db, tenant):
+    await add_jobs(db, tenant, 20)
+    await claim(db, tenant, limit=20, lease=-1)  # twenty in one slice: whose fault its death was is not known
+    sizes, deaths = [], []
+    for _ in range(40):
+        jobs = await claim_orphans(db, tenant, lease=-1)
+        sizes.append(len(jobs))
+        deaths.append(max(job.deaths for job in jobs))
+    assert sizes[:3] == [8, 8, 4]
+    assert sizes[3:13] == [2] * 10
+    assert set(sizes[13:]) == {1}
+    assert max(deaths[:14]) == 0
+    assert deaths[-1] >= 1
 
 
 async def test_renewing_keeps_the_lease_only_for_the_holder_of_the_fence(db, tenant):
@@ -77,7 +80,7 @@ async def test_renewing_keeps_the_lease_only_for_the_holder_of_the_fence(db, ten
     assert stale.expired
     async with db.tenant_session(tenant.mandate_id) as session:
         await ledger.renew(session, [(job.id, job.fence)], lease_seconds=30)
-    assert await claim_orphan(db, tenant) is None
+    assert await claim_orphans(db, tenant) == []
 
 
 async def test_a_put_back_job_waits_for_its_time_and_a_refund_does_not_count_the_try(db, tenant):

@@ -220,7 +220,7 @@ async def test_a_job_that_kills_its_process_is_set_aside(db, tenant, bench):
     for _ in range(bench.settings.max_deaths + 1):
         async with db.tenant_session(tenant.mandate_id) as session:  # a worker takes it and dies
             await ledger.claim(session, "interactive", limit=1, lease_seconds=-1)
-            await ledger.claim_orphan(session, "interactive", lease_seconds=-1)
+            await ledger.claim_orphans(session, "interactive", lease_seconds=-1)
     await bench.drain(tenant)
     [job] = await rows_of(db, tenant, "SELECT status, reason FROM job")
     assert (job.status, job.reason) == ("failed", "poison")

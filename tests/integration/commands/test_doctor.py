@@ -1,0 +1,100 @@
+"""Doctor finds what is wrong and says what to do; on a sound installation it finds nothing."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from gateway.commands.doctor import Finding, examine
+from gateway.settings import Settings
+from tests.fixtures.stores import DatabaseUrls
+
+
+@pytest.fixture
+def sound(settings: Settings) -> Settings:
+    return settings.model_copy(update={"embedder": "lookup:8"})
+
+
+def _examined(settings: Settings, data_dir: Path, **changes: object) -> dict[str, Finding]:
+    found = examine(settings.model_copy(update=changes), data_dir)
+    return {finding.what: finding for finding in found}
+
+
+def test_a_sound_installation(sound: Settings, tmp_path: Path) -> None:
+    findings = _examined(sound, tmp_path)
+    assert {finding.state for finding in findings.values()} == {"ok"}
+    assert set(findings) == {
+        *(
+            "python",
+            "data folder",
+            "disk",
+            "embedder",
+            "postgres",
+            "pgvector",
+            "runtime role",
+            "sweeper role",
+        ),
+        *("migrations", "clock", "owner role", "redis", "redis memory", "secret key"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("role", "words"), [("superuser_url", "is a superuser"), ("owner_url", "owns tables")]
+)
+def test_a_role_that_row_security_does_not_bind(
+    sound: Settings, tmp_path: Path, database_urls: DatabaseUrls, role: str, words: str
+) -> None:
+    url = database_urls.named(database_urls.name)
+    findings = _examined(sound, tmp_path, database_url=SecretStr(getattr(url, role)))
+    assert findings["runtime role"].state == "bad"
+    assert words in findings["runtime role"].detail
+    assert "catchment_runtime" in findings["runtime role"].advice
+    assert findings["sweeper role"].state == "bad"
+
+
+def test_a_database_that_is_behind_or_lacks_the_extension(
+    sound: Settings, tmp_path: Path, empty_database: DatabaseUrls
+) -> None:
+    with psycopg.connect(empty_database.superuser_url, autocommit=True) as admin:
+        admin.execute("DROP EXTENSION vector")
+    findings = _examined(sound, tmp_path, database_url=SecretStr(empty_database.runtime_url))
+    assert (findings["pgvector"].state, findings["migrations"].state) == ("bad", "bad")
+    assert "CREATE EXTENSION vector" in findings["pgvector"].advice
+    assert findings["migrations"].advice == "Run catchment migrate."
+
+
+def test_stores_that_do_not_answer(sound: Settings, tmp_path: Path) -> None:
+    nowhere = SecretStr("postgresql://someone:hush@127.0.0.1:1/none")
+    findings = _examined(
+        sound,
+        tmp_path,
+        database_url=nowhere,
+        owner_database_url=nowhere,
+        redis_url=SecretStr("redis://:hush@127.0.0.1:1"),
+    )
+    for what in ("database", "owner role", "redis"):
+        assert findings[what].state == "bad"
+        assert findings[what].advice
+    assert "hush" not in str(findings)
+
+
+def test_what_else_can_be_wrong(sound: Settings, tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("x")
+    findings = _examined(sound, in_the_way, embedder="no such thing", secret_key=None)
+    for what in ("data folder", "embedder", "secret key"):
+        assert findings[what].state == "bad", what
+        assert findings[what].advice
+
+
+def test_it_looks_and_makes_nothing(sound: Settings, tmp_path: Path) -> None:
+    missing = tmp_path / "not" / "yet"
+    assert _examined(sound, missing)["data folder"].state == "ok"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_embedded_stores_that_do_not_run_are_no_fault(sound: Settings, tmp_path: Path) -> None:
+    findings = _examined(sound, tmp_path, database_url=None, redis_url=None, owner_database_url=None)
+    assert findings["database"].state == findings["redis"].state == "unknown"
+    assert "catchment up" in findings["database"].advice

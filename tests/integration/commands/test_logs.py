@@ -1,0 +1,73 @@
+"""`catchment logs` on a real file, by a real process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.processes import REPOSITORY
+
+
+def _line(event: str, **fields: object) -> str:
+    return json.dumps({"event": event, "level": "info", "time": "2026-01-01T00:00:00Z", **fields}) + "\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "logs" / "catchment.jsonl"
+    path.parent.mkdir()
+    path.write_text(_line("house.ready", component="a") + _line("ingestion.queued", jobId="1") + '{"cut off')
+    return path
+
+
+def _command(log: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "gateway", "logs", "--data-dir", str(log.parents[1]), *options]
+
+
+def _run(log: Path, *options: str) -> str:
+    return subprocess.run(
+        _command(log, *options), cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_shows_the_last_lines_for_people_and_for_machines(log: Path) -> None:
+    assert _run(log).splitlines() == [
+        "2026-01-01T00:00:00 info    house.ready  component=a",
+        "2026-01-01T00:00:00 info    ingestion.queued  jobId=1",
+    ]
+    assert [json.loads(line)["event"] for line in _run(log, "--json", "-n", "1").splitlines()] == [
+        "ingestion.queued"
+    ]
+    assert "house.ready" not in _run(log, "--event", "ingestion.*")
+
+
+def test_follows_until_the_log_is_put_aside(log: Path) -> None:
+    following = subprocess.Popen(
+        _command(log, "--follow", "--json", "--event", "house.*"),
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert following.stdout
+    assert json.loads(following.stdout.readline())["component"] == "a"
+    with log.open("a") as file:
+        file.write('"}\n' + _line("ingestion.failed") + _line("house.stopping", component="b"))
+    assert json.loads(following.stdout.readline())["component"] == "b"
+    log.unlink()
+    assert following.wait(20) == 0
+
+
+def test_says_where_it_looked(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", "logs", "--data-dir", str(tmp_path)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert str(tmp_path) in done.stderr
