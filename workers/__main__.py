@@ -127,6 +127,10 @@ def main() -> None:
         sys.exit(
             "Set CATCHMENT_DATABASE_URL and CATCHMENT_REDIS_URL, or start everything with `catchment up`."
         )
+    if settings.secret_key is None:
+        sys.exit(
+            "Set CATCHMENT_SECRET_KEY: it seals what must not be readable, and every process needs the same one."
+        )
     process = WorkerProcess(
         settings, settings.database_url.get_secret_value(), settings.redis_url.get_secret_value()
     )

@@ -24,6 +24,7 @@ from gateway.corpus import vector_repository as vectors
 from gateway.corpus.blobs import BlobStore
 from gateway.corpus.child import ChildFailed, ChildPool, PoolUnavailable
 from gateway.corpus.embedders import Embedder, EmbedderRefused
+from gateway.corpus.masking import placeholder_key
 from gateway.corpus.sniffing import UNKNOWN, sniff
 from gateway.crashpoints import crash_point
 from gateway.db import Database, emit_on_commit, new_id, on_commit
@@ -78,6 +79,8 @@ class IngestSlice:
         self.db, self.settings, self.embedder, self.pool, self.blobs = db, settings, embedder, pool, blobs
         self.mandate_id = mandate_id
         self._retry = retry
+        secret = settings.secret_key.get_secret_value() if settings.secret_key else ""
+        self._placeholder_key = placeholder_key(secret, mandate_id)
         self.claimant = new_id()
         self._lost: list[Task] = []
 
@@ -99,7 +102,7 @@ class IngestSlice:
 
     async def _run(self, tasks: Sequence[Task], policy: Policy) -> None:
         group: list[Task] = []
-        async for task in self._parse(tasks):
+        async for task in self._parse(tasks, policy):
             group.append(task)
             if sum(len(t.parsed.chunks) for t in group if t.parsed) >= CHUNKS_PER_STORE:
                 await self._embed_and_store(group, policy)
@@ -116,14 +119,14 @@ class IngestSlice:
     def _claim_seconds(self) -> float:
         return 3 * self.settings.lease_seconds
 
-    async def _parse(self, tasks: Sequence[Task]) -> AsyncIterator[Task]:
+    async def _parse(self, tasks: Sequence[Task], policy: Policy) -> AsyncIterator[Task]:
         """Parsed tasks as they come; a file that cannot be parsed costs that file."""
         gate = asyncio.Semaphore(self.settings.parser_children)
 
         async def one(task: Task) -> Task | None:
             async with gate:
                 try:
-                    task.parsed = await self._parse_one(task)
+                    task.parsed = await self._parse_one(task, policy)
                 except ChildFailed as failure:
                     await self._give_up(task, failure.reason, failure.detail)
                     return None
@@ -142,7 +145,7 @@ class IngestSlice:
             for future in running:
                 future.cancel()
 
-    async def _parse_one(self, task: Task) -> ParsedDocument:
+    async def _parse_one(self, task: Task, policy: Policy) -> ParsedDocument:
         document = task.document
         data: bytes | None = document.data
         if data is None:
@@ -157,6 +160,11 @@ class IngestSlice:
             file_name=document.title or document.source_id,
             content_form=document.content_form,
             language=document.language,
+            policy={
+                "placeholder_key": self._placeholder_key,
+                "neutralize": document.neutralize,
+                "allow_personal_data": policy.neutralisation.allow_personal_data,
+            },
         )
         EXTRACTIONS.inc()
         return parsed
@@ -210,6 +218,9 @@ class IngestSlice:
                 elapsed = round((time.monotonic() - task.began) * 1000)
                 emit_on_commit(session, "ingestion.extracted", **ids, chunks=count, durationMs=elapsed)
                 emit_on_commit(session, "ingestion.embedding", **ids, chunks=count)
+                if secrets := _parsed(task).secrets:
+                    ids = {name: ids[name] for name in ("mandateId", "documentId")}
+                    emit_on_commit(session, "ingestion.secret.removed", **ids, kinds=sorted(secrets))
                 moments += [_moment(task, "extracted", detail={"chunks": count}), _moment(task, "embedding")]
             await ingestion.add_timeline(session, moments)
         return held

@@ -36,11 +36,11 @@ BULK_BATCH = 10_000
 Census = Mapping[UUID, Count]
 
 
-def large_mandates(census: Census, least: int = LEAST) -> set[UUID]:
+def large_mandates(census: Census, least: int = LEAST, price: int = PRICE) -> set[UUID]:
     """Who belongs in the index. Who is in it stays until it has shrunk well below: moving in and out costs, too."""
     sizes = {mandate_id: count.settled + count.unsettled for mandate_id, count in census.items()}
     everything = sum(size for size in sizes.values() if size >= least)
-    threshold = max(least, math.sqrt(PRICE * everything))
+    threshold = max(least, math.sqrt(price * everything))
     return {
         mandate_id
         for mandate_id, size in sizes.items()
@@ -49,8 +49,8 @@ def large_mandates(census: Census, least: int = LEAST) -> set[UUID]:
 
 
 class Settler:
-    def __init__(self, db: Database, settings: Settings, *, least: int = LEAST) -> None:
-        self._db, self._least = db, least
+    def __init__(self, db: Database, settings: Settings, *, least: int = LEAST, price: int = PRICE) -> None:
+        self._db, self._least, self._price = db, least, price
         self._seconds = settings.maintenance_seconds
         self._owner_url = settings.owner_database_url
 
@@ -70,7 +70,7 @@ class Settler:
             if owner is None:
                 return
             census = await self._census(model)
-            large = large_mandates(census, self._least)
+            large = large_mandates(census, self._least, self._price)
             for mandate_id in census.keys() - large:
                 if census[mandate_id].settled:
                     await self._mark(mandate_id, model, settled=False, batch=BULK_BATCH)

@@ -108,7 +108,7 @@ async def _seed(runtime_url: str, data_dir: Path, base_url: str, *, demo: bool) 
         await db.check_role()
         owner = await service.seed_local_owner(db, known, slug=slug)
         if demo:
-            await seed_demo(db, owner.mandate_id)
+            await seed_demo(db, owner.mandate_id, owner.user_id, data_dir)
         async with db.tenant_session(owner.mandate_id) as session:
             login_url, _ = await service.create_login_link(session, owner.user_id, base_url)
     finally:

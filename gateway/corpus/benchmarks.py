@@ -106,12 +106,12 @@ async def bench_retrieval(
     built = build_embedder(embedder or settings.embedder, api_key=key, base_url=settings.openai_base_url)
     try:
         async with instance() as house:
-            names = await _load_collection(house, built, collection, tell)
+            names = await load_passages(house, built, collection, tell)
             figures: dict[str, dict[str, float]] = {}
             for leg, method in METHODS.items():
                 tell(f"{leg}: {len(collection.queries)} queries")
                 run = {
-                    query: await _answer(house, built, text, method, names)
+                    query: await answer_with(house, built, text, method, names)
                     for query, text in collection.queries.items()
                 }
                 figures[leg] = summary(run, collection.judgements)
@@ -120,10 +120,10 @@ async def bench_retrieval(
         await built.aclose()
 
 
-async def _load_collection(
-    house: Instance, embedder: Embedder, collection: Collection, tell: Tell
+async def load_passages(
+    house: Instance, embedder: Embedder, collection: Collection, tell: Tell = silent
 ) -> dict[UUID, str]:
-    """Documents by what the corpus calls them."""
+    """Puts the collection's documents in; returns their names by the corpus' ids."""
     items = [(name, text) for name, text in collection.documents.items() if text.strip()]
     names: dict[UUID, str] = {}
     for start in range(0, len(items), BATCH):
@@ -147,7 +147,7 @@ async def _load_collection(
     return names
 
 
-async def _answer(
+async def answer_with(
     house: Instance, embedder: Embedder, text: str, method: Method, names: dict[UUID, str]
 ) -> list[str]:
     query = SearchQuery(q=text, limit=MAX_LIMIT, method=method)

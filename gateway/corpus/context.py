@@ -140,9 +140,7 @@ def _assemble(
     snapshot_rows: Sequence[Any],
     about: _About,
 ) -> Context:
-    snapshots = [
-        Passage(_SNAPSHOTS[row.source_kind], 1.0, row.text, _cited(row)) for row in snapshot_rows
-    ]
+    snapshots = [Passage(_SNAPSHOTS[row.source_kind], 1.0, row.text, _cited(row)) for row in snapshot_rows]
     feature = [_passage(hit, "featureInstance") for hit in narrowed if about(hit)]
     everything = [
         _passage(hit, "global" if hit.scope == "global" else "corpus")

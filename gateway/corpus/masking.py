@@ -91,7 +91,7 @@ def _joins(text: str, left: int, right: int) -> bool:
 
 
 def _around_placeholders(text: str, spans: Sequence[Span]) -> Sequence[Span]:
-    """What is already masked is no finding; a finding that cuts into a placeholder takes all of it."""
+    """What is already masked is no finding: not alone, and not by the words of the placeholder itself."""
     masked = [match.span() for match in PLACEHOLDER.finditer(text)] if spans and "[" in text else []
     if not masked:
         return spans
@@ -101,8 +101,10 @@ def _around_placeholders(text: str, spans: Sequence[Span]) -> Sequence[Span]:
         while first < len(masked) and masked[first][1] <= span.start:
             first += 1
         start, end, last = span.start, span.end, first
+        if last < len(masked) and masked[last][0] < start:
+            continue
         while last < len(masked) and masked[last][0] < end:
-            start, end = min(start, masked[last][0]), max(end, masked[last][1])
+            end = max(end, masked[last][1])
             last += 1
         if last > first:
             rest = PLACEHOLDER.sub(" ", text[start:end])

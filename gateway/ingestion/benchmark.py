@@ -5,6 +5,7 @@ processes and a throw-away instance. The façade is called in-process, as a feat
 import asyncio
 import os
 import random
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,7 @@ async def _worker(database_url: str, redis_url: str, settings: Settings) -> Asyn
         "CATCHMENT_DATA_DIR": str(settings.data_dir),
         "CATCHMENT_EMBEDDER": settings.embedder,
         "CATCHMENT_LOG_LEVEL": "error",
+        "CATCHMENT_SECRET_KEY": secrets.token_urlsafe(32),
     }
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "workers", env=env, stdout=subprocess.DEVNULL

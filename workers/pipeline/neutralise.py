@@ -43,7 +43,9 @@ def neutralise(extracted: Extracted, *, policy: Mapping[str, Any]) -> Neutralise
             personal.update(kind for _, _, kind, _ in found)
         else:
             break
-        extracted = extracted.replace_spans([(start, end, placeholder) for start, end, _, placeholder in found])
+        extracted = extracted.replace_spans(
+            [(start, end, placeholder) for start, end, _, placeholder in found]
+        )
     units = [_masked_unit(unit, mask) for unit in extracted.units]
     return Neutralised(
         extracted.text, units, extracted.page_count, extracted.warnings, dict(secrets), dict(personal)

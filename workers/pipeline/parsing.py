@@ -21,6 +21,7 @@ from workers.pipeline.chunk import Chunk, chunk, text_hash
 from workers.pipeline.extract import FORMATS, READERS, Source, base_type, declared_charset, extract, format_of
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.neutralise import neutralise
+from workers.pipeline.neutralise import prepare as prepare_masking
 
 PRELOAD = tuple(f"{READERS}.{name}" for name in FORMATS)
 _BATCH = 128  # chunks per record; the worker's loop gets a turn after each
@@ -35,6 +36,7 @@ class ParsedDocument:
     mime_type: str | None
     page_count: int | None
     warnings: list[str]
+    secrets: dict[str, int]  # kind → how many were masked
     chunks: list[Chunk] = field(default_factory=list[Chunk])
     terms: list[dict[str, int]] = field(
         default_factory=list[dict[str, int]]
@@ -74,11 +76,12 @@ async def parse_document(
             mime_type=mime_type,
             page_count=header["pageCount"],
             warnings=[str(warning) for warning in header["warnings"]],
+            secrets={str(kind): int(count) for kind, count in header["secrets"].items()},
         )
         for batch in batches:
             _add_chunks(document, batch["chunks"])
             await asyncio.sleep(0)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ChildFailed("crashed", "answered with records of another shape") from error
     return document
 
@@ -107,6 +110,7 @@ def prepare() -> None:
     """Once in the fork server, so that no child loads a model or a grammar again."""
     tokens.prepare()
     code_chunks.prepare()
+    prepare_masking()
     count_terms("", detect_language("warm"))
 
 
@@ -123,6 +127,7 @@ def handle(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]
         "language": language,
         "pageCount": extracted.page_count,
         "warnings": extracted.warnings[:100],
+        "secrets": extracted.secrets,
     }
     chunks = chunk(extracted, language=language)
     while batch := list(islice(chunks, _BATCH)):

@@ -6,12 +6,11 @@ import os
 import shutil
 import socket
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import gateway
-from gateway.corpus.child import frames
+from gateway.corpus.child import folders, frames
 from gateway.corpus.child.failures import PoolUnavailable
 from gateway.corpus.child.server import EXITED, KILL, MESSAGE_BYTES, READY, SPAWN
 
@@ -43,9 +42,12 @@ class Child:
 
 
 class ServerLink:
-    def __init__(self, control: socket.socket, base: Path, process: asyncio.subprocess.Process) -> None:
+    def __init__(
+        self, control: socket.socket, base: Path, held: int, process: asyncio.subprocess.Process
+    ) -> None:
         self._control = control
         self._base = base
+        self._held = held
         self._process = process
         self._children: dict[int, Child] = {}
         self._numbers = 0
@@ -54,7 +56,8 @@ class ServerLink:
 
     @classmethod
     async def start(cls, config: dict[str, Any]) -> "ServerLink":
-        base = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="catchment-parser-"))
+        await asyncio.to_thread(folders.sweep)
+        base, held = await asyncio.to_thread(folders.claim)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         inherited = {name: os.environ[name] for name in _FOR_TESTS if name in os.environ}
@@ -70,7 +73,7 @@ class ServerLink:
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
             )  # fmt: skip
-        link = cls(ours, base, process)
+        link = cls(ours, base, held, process)
         try:
             await link._greet({**config, "base": str(base)})
         except BaseException:
@@ -113,6 +116,9 @@ class ServerLink:
             await self._process.wait()
         self._lose()
         await asyncio.to_thread(shutil.rmtree, self._base, ignore_errors=True)
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
 
     async def _greet(self, config: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()

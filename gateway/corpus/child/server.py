@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.corpus.child import confinement, frames, inside
+from gateway.corpus.child import confinement, folders, frames, inside
 from gateway.corpus.child.limits import Limits
 
 MESSAGE_BYTES = 64 * 1024
@@ -167,6 +167,7 @@ def main() -> None:
     config["namespaces"] = config["namespaces"] and confinement.enter_namespaces()
     if config["namespaces"]:
         _become_first_process()
+    folders.hold(Path(config["base"]))  # until this process ends
     server = Server(control, config)
     try:
         server.serve()

@@ -33,12 +33,16 @@ def find_emails(text: str, low: str) -> Iterator[Span]:
 
 
 _EXTENSION = r"(?:\s?(?:x|ext\.?|extension|poste|dw|durchwahl)\s?\d{1,6})?(?!\w)"
-_ABROAD = re.compile(rf"(?<![\w.+])(?P<number>(?:\+|00)(?=[1-9]){GAP}?\d(?:{GAP}{{0,3}}\d){{6,60}}+){_EXTENSION}")
+_ABROAD = re.compile(
+    rf"(?<![\w.+])(?P<number>(?:\+|00)(?=[1-9]){GAP}?\d(?:{GAP}{{0,3}}\d){{6,60}}+){_EXTENSION}"
+)
 _AT_HOME = re.compile(
-    rf"(?<![\w.,:/\-+#%`])(?P<number>\(?0[1-9](?:{GAP}{{0,3}}\d){{5,60}}+){_EXTENSION}(?!`|[.,:/]\d)", re.IGNORECASE
+    rf"(?<![\w.,:/\-+#%`])(?P<number>\(?0[1-9](?:{GAP}{{0,3}}\d){{5,60}}+){_EXTENSION}(?!`|[.,:/]\d)",
+    re.IGNORECASE,
 )
 _AMERICAN = re.compile(
-    rf"(?<![\w.\-+])(?:1[ .\-])?(?:\([2-9]\d\d\) ?|[2-9]\d\d[\-.])[2-9]\d\d[\-.]\d{{4}}{_EXTENSION}(?!-|\.\d)", re.IGNORECASE
+    rf"(?<![\w.\-+])(?:1[ .\-])?(?:\([2-9]\d\d\) ?|[2-9]\d\d[\-.])[2-9]\d\d[\-.]\d{{4}}{_EXTENSION}(?!-|\.\d)",
+    re.IGNORECASE,
 )
 _SPANISH = re.compile(r"(?<![\w.,\-+])[6-9]\d\d \d\d \d\d \d\d(?![\w]|[ .,\-]\d)")
 _CALLED = re.compile(
@@ -110,9 +114,10 @@ def _is_number_at_home(written: str) -> bool:
     grouped = len(written) > digits
     for region in _REGIONS:
         number = _parse(written, region)
-        if number is not None and phonenumbers.is_valid_number(number):
-            if grouped or phonenumbers.number_type(number) == PhoneNumberType.MOBILE:
-                return True
+        if number is None or not phonenumbers.is_valid_number(number):
+            continue
+        if grouped or phonenumbers.number_type(number) == PhoneNumberType.MOBILE:
+            return True
     return False
 
 
@@ -135,7 +140,8 @@ _IPV4 = re.compile(r"\d(?<!\d\d)\d{0,2}(?:\.\d{1,3}){3}(?!\.?\w|-\w)")
 _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-fA-F]{1,4}:{1,2}){2,7}[0-9a-fA-F]{0,4}(?![\w:])")
 _IPV6_LONG = re.compile(r"[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){7}")
 _ADDRESSED = re.compile(
-    r"(?:\bip|host|addr|server|client|from|von|login|ping|adresse|dirección|//|@)\W{0,4}\w{0,8}\W{0,3}\Z", re.IGNORECASE
+    r"(?:\bip|host|addr|server|client|from|von|login|ping|adresse|dirección|//|@)\W{0,4}\w{0,8}\W{0,3}\Z",
+    re.IGNORECASE,
 )
 _LOGGED = re.compile(r" - |:\d{2,5}\b")
 

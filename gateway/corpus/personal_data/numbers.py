@@ -31,19 +31,23 @@ def find_numbers(text: str, low: str, stretches: Sequence[Stretch]) -> Iterator[
             yield from _ibans(text, *around)
         if digits >= 13:
             yield from _cards(text, *around)
-        forms = _FORMS if digits >= 9 else ()
-        if _CAPITAL.search(text, end, end + 2):
-            forms = (*forms, *_LETTERED_FORMS)
-        for form, checked in forms:
-            for match in form.finditer(text, around[0], end + 14):
-                if checked is None or checked.is_valid(match[0]):
-                    yield Span(*match.span(), "national_id")
+        yield from _national_ids(text, around[0], end, digits)
         before = max(0, start - LABEL_REACH)
         if labelled:
             yield from _labelled_ids(text, before, end + 8)
         if accounts:
             for match in _IBAN_LABELLED.finditer(text, before, end + 40):
                 yield Span(*match.span("value"), "iban")
+
+
+def _national_ids(text: str, start: int, end: int, digits: int) -> Iterator[Span]:
+    forms = _FORMS if digits >= 9 else ()
+    if _CAPITAL.search(text, end, end + 2):
+        forms = (*forms, *_LETTERED_FORMS)
+    for form, checked in forms:
+        for match in form.finditer(text, start, end + 14):
+            if checked is None or checked.is_valid(match[0]):
+                yield Span(*match.span(), "national_id")
 
 
 def _ibans(text: str, start: int, end: int) -> Iterator[Span]:
@@ -62,9 +66,11 @@ def _longest_iban(written: str) -> int:
 
 
 _CARD = re.compile(r"(?<![\w.,+/\-])\d(?:[ \-]?\d){12,18}(?![\w]|[.,\-/]\d)")
-_CARD_GROUPS = re.compile(r"\d{13,19}|\d{4}([ \-])\d{4}\1\d{4}\1\d{1,4}(?:\1\d{1,3})?|\d{4}([ \-])\d{6}\2\d{4,5}")
+_CARD_GROUPS = re.compile(
+    r"\d{13,19}|\d{4}([ \-])\d{4}\1\d{4}\1\d{1,4}(?:\1\d{1,3})?|\d{4}([ \-])\d{6}\2\d{4,5}"
+)
 _ISSUERS = re.compile(
-    r"4(?:\d{12}|\d{15}|\d{18})|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}|"
+    r"4(?:\d{15}|\d{18})|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}|"
     r"(?:6011|65\d\d|64[4-9]\d)\d{12}|3(?:0[0-5]|[68]\d)\d{11}|35\d{14}|(?:1800|2131)\d{11}|(?:50|5[6-9]|6\d)\d{14}"
 )
 
@@ -79,34 +85,39 @@ def _cards(text: str, start: int, end: int) -> Iterator[Span]:
 # A form that only this number has, and the module that verifies its check digits, if any.
 _Forms = tuple[tuple[re.Pattern[str], ModuleType | None], ...]
 _FORMS: _Forms = (
-    # United States: social security
+    # social security in the United States
     (re.compile(r"(?<![\w\-])(?!000|666)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w\-])"), None),
-    # Germany: tax
+    # tax number of Germany
     (re.compile(r"(?<![\w.,\-])\d\d \d{3} \d{3} \d{3}(?![\w]|[ .,\-]\d)"), steuer_id),
-    # France
+    # social security in France
     (re.compile(r"(?<![\w.\-])[12] ?\d\d ?\d\d ?\d\d ?\d{3} ?\d{3} ?\d\d(?![\w]|[.,\-]\d)"), nir),
-    # Switzerland
+    # old-age insurance of Switzerland
     (re.compile(r"(?<![\w.])756\.\d{4}\.\d{4}\.\d\d(?![\w.])"), None),
     (re.compile(r"(?<![\w.\-])756\d{10}(?![\w]|[.,\-]\d)"), ahv),
-    # United Kingdom: health
+    # health service of the United Kingdom
     (re.compile(r"(?<![\w.\-])\d{3} \d{3} \d{4}(?![\w]|[ .,\-]\d)"), nhs),
 )
 _LETTERED_FORMS: _Forms = (
-    # Spain: citizens, foreigners
+    # Spain for its citizens, then for others
     (re.compile(r"(?<![\w.\-])\d{8}-?[A-Z](?![\w\-])"), dni),
     (re.compile(r"(?<![\w\-])[XYZ]-?\d{7}-?[A-Z](?![\w\-])"), nie),
-    # Germany: pension
+    # pension number of Germany
     (re.compile(r"(?<!\w)\d\d ?(?:0[1-9]|[12]\d|3[01])(?:0[1-9]|1[0-2])\d\d ?[A-Z] ?\d{3}(?!\w)"), None),
-    # France: born in Corsica
+    # the same for those born in Corsica
     (re.compile(r"(?<![\w.\-])[12] ?\d\d ?\d\d ?2[AB] ?\d{3} ?\d{3} ?\d\d(?![\w]|[.,\-]\d)"), nir),
-    # United Kingdom: insurance; QQ is the official example
-    (re.compile(r"(?<!\w)(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-TW-Z][A-CEGHJ-NPQR-TW-Z] ?\d\d ?\d\d ?\d\d ?[A-D](?!\w)"), None),
+    # and its national insurance (QQ is the official example)
+    (
+        re.compile(
+            r"(?<!\w)(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-TW-Z][A-CEGHJ-NPQR-TW-Z] ?\d\d ?\d\d ?\d\d ?[A-D](?!\w)"
+        ),
+        None,
+    ),
 )
 _CAPITAL = re.compile(r"[ \-]?[A-Z]")
 # What the number is called makes up for missing or wrong check digits.
 _CALLED = re.compile(
-    r"""(?<![^\W_])(?:ssn|social[ _]security(?:[ _](?:number|no))?|steuer-?(?:id|identifikationsnummer|nummer)|idnr|steuerid|
-        (?:sozial|renten)versicherungs-?(?:nummer|nr)|sv-?nummer|ahv(?:-?(?:nummer|nr|n13))?|n[uú]m[eé]ro\sde\ss[eé]curit[eé]\ssociale|nir|
+    r"""(?<![^\W_])(?:ssn|social[ _]security(?:[ _](?:number|no))?|steuer-?(?:id|identifikationsnummer|nummer)|(?<!ust-)(?<!ust\.)idnr|steuerid|
+        (?:sozial|renten)versicherungs-?(?:nummer|nr)|sv-?nummer|ahv(?:-?(?:nummer|nr|n13))?|(?:n[uú]m[eé]ro\sde\s)?s[eé]curit[eé]\ssociale|nir|
         nif|nie|dni|n[uú]mero\sde\sla\sseguridad\ssocial|national\sinsurance(?:\s(?:number|no))?|nino|nhs(?:\s(?:number|no))?|
         passport(?:\s(?:number|no))?|reisepass(?:nummer|-?nr)?|(?:personal)?ausweis(?:nummer|-?nr)|passeport|pasaporte|
         driv(?:er'?s?|ing)\slicen[cs]e(?:\s(?:number|no))?|führerschein(?:nummer|-?nr)|tax\sid|personalnummer)

@@ -11,7 +11,9 @@ from gateway.corpus.masking import Span, positions, windows
 
 _UPPER = r"A-ZÀ-ÖØ-ÞŒŠŽĀĆČĐĘĚŁŃŇŘŚŠŤŮŹŻŽ"
 _WORD = rf"(?:[{_UPPER}]\w+-[{_UPPER}]\.|[{_UPPER}][\w'’\-]*\w|[{_UPPER}]\.)"
-_PARTICLE = r"(?:von|van|vom|de|der|den|la|le|del|della|da|di|do|dos|du|zu|zum|zur|y|i|af|av|bin|al|el|ter|ten|d['’])"
+_PARTICLE = (
+    r"(?:von|van|vom|de|der|den|la|le|del|della|da|di|do|dos|du|zu|zum|zur|y|i|af|av|bin|al|el|ter|ten|d['’])"
+)
 _ONE = rf"{_WORD}(?:[ \u00a0](?:{_PARTICLE}[ \u00a0]){{0,2}}{_WORD}){{0,3}}"
 _FULL = rf"{_WORD}(?:[ \u00a0](?:{_PARTICLE}[ \u00a0]){{0,2}}{_WORD}){{1,3}}"
 _END = r"(?=[ \t]*(?:[,;|<>(\"'\n\t\f*]|\Z))"
@@ -21,16 +23,15 @@ _SALUTATION = re.compile(
     rf"Señorita|Sra?|Srta|Doña|Don|Dña)\.?[ \u00a0](?:(?:Dr|Prof|med|Ing|Dipl|rer|nat|jur|phil|h\.c)\.?(?:-Ing\.)?[ \u00a0]){{0,4}}"
     rf"(?P<value>{_ONE})"
 )
-_OFFICES = frozenset(
-    """
+_OFFICE_WORDS = """
     Sir Madam Madame Monsieur Herr Frau Doktor Professor Professorin Präsident Präsidentin Direktor Direktorin Minister
     Ministerin Kanzler Kanzlerin Bürgermeister Bürgermeisterin Président Présidente Directeur Directrice Ministre Maire Juge
     Presidente Presidenta Director Directora Ministro Ministra President Chairman Speaker Secretary Universe World Team All
     Customer Customers Colleague Colleagues Friends Everyone Reader Readers User Users Hiring Manager Support Service Sales
     Kunde Kunden Kundin Kundinnen Kollege Kollegen Kollegin Kolleginnen Damen Herren Zusammen Leser Freunde Mitglieder
     Client Clients Cliente Clientes Collègue Collègues Amigos Equipo Todos Tous Mesdames Messieurs Señores
-    """.split()
-)
+    """
+_OFFICES = frozenset(_OFFICE_WORDS.split())
 _LABEL_ANY = (
     r"Name|Full name|Contact(?: person| name)?|Attn\.?|Attention|Patient(?:in|e)?(?: name)?|Employee(?: name)?|Customer name|"
     r"Signed by|Prepared by|Approved by|Reported by|Account holder|Cardholder(?: name)?|Applicant|Recipient|Sender|"
@@ -71,7 +72,9 @@ _TITLES = (
     "Señor", "Sr", "Don", "Doña", "Dña",
 )  # fmt: skip
 _DISPLAYED = re.compile(rf"(?<![\w.])(?P<value>{_FULL}|{_WORD}, {_WORD})[\"']?[ \u00a0]?<[^<>@\s]{{1,64}}@")
-_FIRM = re.compile(r"\b(?:GmbH|AG|KG|SE|Inc|Ltd|LLC|SA|SARL|SL|Team|Support|Abteilung|Service|Kundenservice|Équipe|Equipo|Department)\b")
+_FIRM = re.compile(
+    r"\b(?:GmbH|AG|KG|SE|Inc|Ltd|LLC|SA|SARL|SL|Team|Support|Abteilung|Service|Kundenservice|Équipe|Equipo|Department)\b"
+)
 
 
 def find_names(text: str, low: str) -> Iterator[Span]:
@@ -92,7 +95,7 @@ def find_names(text: str, low: str) -> Iterator[Span]:
 
 
 def _is_name(value: str) -> bool:
-    return value.split()[0].rstrip(",.") not in _OFFICES and not _FIRM.search(value)
+    return value.split(maxsplit=1)[0].rstrip(",.") not in _OFFICES and not _FIRM.search(value)
 
 
 _MONTH = (

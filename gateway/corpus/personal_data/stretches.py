@@ -18,7 +18,8 @@ class Stretch(NamedTuple):
 
 def digit_stretches(text: str) -> list[Stretch]:
     return [
-        Stretch(match.start(), match.end(), sum(map(str.isdigit, match[0]))) for match in _STRETCH.finditer(text)
+        Stretch(match.start(), match.end(), sum(map(str.isdigit, match[0])))
+        for match in _STRETCH.finditer(text)
     ]
 
 

@@ -15,7 +15,9 @@ from gateway.corpus.secrets.values import Strength, is_one_word, names_a_secret,
 _LONGEST = 1024
 _SPACE = r"[^\S\n\f]"
 _CLOSE = r"""[\\"'`*_\])”»]{0,4}(?:\[\d{0,4}\])?"""
-_ASSIGN = re.compile(rf"{_CLOSE}{_SPACE}{{0,8}}(?P<sep>:=|=>|={{1,3}}|!==?|[:：]|→|->)(?!//)[*_`]{{0,3}}{_SPACE}{{0,8}}")
+_ASSIGN = re.compile(
+    rf"{_CLOSE}{_SPACE}{{0,8}}(?P<sep>:=|=>|={{1,3}}|!==?|[:：]|→|->)(?!//)[*_`]{{0,3}}{_SPACE}{{0,8}}"
+)
 _TYPED = re.compile(rf"[A-Za-z_][\w\[\]., |]{{0,40}}?{_SPACE}?={_SPACE}{{0,4}}(?!=)")
 _TAG_OPEN = re.compile(r"<(?:\w{1,20}:)?\Z")
 _TAG = re.compile(r"(?: [^<>\n]{0,80})?>\s{0,4}")
@@ -32,13 +34,17 @@ _VERB = re.compile(
 _LOOSE = re.compile(rf"(?:{_WORD}){{1,6}}?{_SPACE}{{0,3}}(?:[:：]|{_SPACE}[-–—]){_SPACE}{{1,8}}")
 _DASH = re.compile(rf"{_SPACE}{{1,3}}[-–—]{_SPACE}{{1,3}}")
 _GAP = re.compile(rf"{_SPACE}{{1,4}}")
-_NEXT_LINE = re.compile(rf"{_CLOSE}[:：]?[*_]{{0,2}}{_SPACE}{{0,40}}\n{{1,2}}{_SPACE}{{0,40}}(?=\S{{5,256}}{_SPACE}{{0,8}}(?:\n|\f|\Z))")
+_NEXT_LINE = re.compile(
+    rf"{_CLOSE}[:：]?[*_]{{0,2}}{_SPACE}{{0,40}}\n{{1,2}}{_SPACE}{{0,40}}(?=\S{{5,256}}{_SPACE}{{0,8}}(?:\n|\f|\Z))"
+)
 
 _OPEN = re.compile(r"""(?:[bBrRfFuU@$]{0,2})(\\?["'`]|[“„”«‚‘])""")
 _CLOSERS = {"“": "”“", "„": "“”", "”": "”", "«": "»", "‚": "‘’", "‘": "’"}
 _UNQUOTED = re.compile(r"[^\s|]{1,1024}")
 # Where an unquoted value ends although no space follows: a closing quote or tag, the next pair of a list.
-_CUT = re.compile(r"""\\?["'`](?=[,;:)}\]>\s]|\Z)|</?[a-zA-Z]|&(?:amp;)?[\w.\-]+=|[,;]\\?["']?[\w.\-]+\\?["']?[:=]|\\[nrt](?=\W|\Z)|[)}\]];?\Z""")
+_CUT = re.compile(
+    r"""\\?["'`](?=[,;:)}\]>\s]|\Z)|</?[a-zA-Z]|&(?:amp;)?[\w.\-]+=|[,;]\\?["']?[\w.\-]+\\?["']?[:=]|\\[nrt](?=\W|\Z)|[)}\]];?\Z"""
+)
 _PUNCTUATION = ".,;:*_\"'`)]}"
 _STATEMENT_END = re.compile(rf"[.;]?{_SPACE}*(?:\n|\f|\Z|\||</)")
 _PAIR_END = re.compile(r"[;&\s\"']|\Z")
@@ -134,9 +140,18 @@ def _plain_is_enough(text: str, label: Label, sep: str, value: Value) -> bool:
     word = text[value.start : value.end]
     if value.quoted:
         if any(character.isspace() for character in word):
-            return "phrase" in text[label.core : label.end].lower() or "frase" in text[label.core : label.end].lower()
-        return len(word) >= 4 and (label.grade is Grade.HARD or (label.grade is Grade.KEY and len(word) >= 12 and word.isalnum()))
-    if label.grade is not Grade.HARD or len(word) < 4 or not (word[0].isalnum() and word.replace("-", "a").isalnum()):
+            return (
+                "phrase" in text[label.core : label.end].lower()
+                or "frase" in text[label.core : label.end].lower()
+            )
+        return len(word) >= 4 and (
+            label.grade is Grade.HARD or (label.grade is Grade.KEY and len(word) >= 12 and word.isalnum())
+        )
+    if (
+        label.grade is not Grade.HARD
+        or len(word) < 4
+        or not (word[0].isalnum() and word.replace("-", "a").isalnum())
+    ):
         return False
     before = _line_before(text, label.start)
     if _PAIR_START.search(before) and "=" in sep:
@@ -155,7 +170,9 @@ def _line_before(text: str, at: int) -> str:
 
 def _tagged(text: str, label: Label) -> Value | None:
     """`<password>…</password>`"""
-    match = _TAG.match(text, label.end) if _TAG_OPEN.search(text, max(0, label.start - 24), label.start) else None
+    match = (
+        _TAG.match(text, label.end) if _TAG_OPEN.search(text, max(0, label.start - 24), label.start) else None
+    )
     if match is None:
         return None
     end = text.find("</", match.end(), match.end() + _LONGEST)
@@ -175,7 +192,9 @@ def _as_argument(text: str, label: Label) -> Value | None:
     match = _COMMA.match(text, label.end) or _CALL.match(text, label.end)
     if match is None:
         return None
-    sets = label.grade is Grade.HARD and text[label.start : label.core].lower().rstrip("_").endswith(("set", "with"))
+    sets = label.grade is Grade.HARD and text[label.start : label.core].lower().rstrip("_").endswith(
+        ("set", "with")
+    )
     return _judge(text, read_value(text, match.end()), Strength.PLAIN if sets else Strength.STRONG)
 
 
@@ -208,6 +227,8 @@ def _said(text: str, label: Label) -> Value | None:
         if value and value.quoted and label.grade >= Grade.KEY:
             sql = way is _GAP and text[label.core : label.end].isupper()
             needed = Strength.PLAIN if way is _VERB or sql else Strength.STRONG
+        elif way is _VERB and "lautet" in match[0] and label.grade is Grade.HARD:
+            needed = Strength.PLAIN  # in German nothing but the value follows
         elif way is _GAP and _LOGIN.search(text, max(0, label.start - 80), label.start):
             needed = Strength.PLAIN
         found = _judge(text, value, needed)

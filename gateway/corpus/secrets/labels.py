@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from gateway.corpus.masking import positions, windows
+from gateway.corpus.masking import PLACEHOLDER, positions, windows
 
 
 class Grade(IntEnum):
@@ -42,34 +42,42 @@ _CORES = (
         "password",
         "password",
         Grade.HARD,
-        r"pass[ _\-]?w(?:or[dt]|d)|passwörter|passcode|pwd|kennw[oö]rt(?:er)?|mots? de passe|mdp|contrase[nñ]as?|"
-        r"(?<=[_\-])pass|(?<=db)pass|(?<=user)pass|zugangs(?:code|daten|kennung)|codes? d['’]acc[eè]s|"
-        r"c[oó]digos? de acceso|claves? de acceso",
+        (
+            r"pass[ _\-]?w(?:or[dt]|d)|passwörter|passcode|pwd|kennw[oö]rt(?:er)?|mots? de passe|mdp|contrase[nñ]as?|"
+            r"(?<=[_\-])pass|(?<=db)pass|(?<=user)pass|zugangs(?:code|daten|kennung)|codes? d['’]acc[eè]s|"
+            r"c[oó]digos? de acceso|claves? de acceso"
+        ),
     ),
     (
         "api_key",
         "api_key",
         Grade.KEY,
-        rf"{_OWNER}[ _\-]?(?:access[ _\-]?)?(?:key|secret)|api[ _\-]?(?:token|schlüssel|pass)|"
-        r"(?:zugriffs|zugangs|geheim(?:er )?|konto|dienst)-?schlüssel|"
-        r"clés? (?:secr[eè]te|priv[eé]e|d['’]acc[eè]s|(?:d['’]|de l['’])?api)|claves? (?:secreta|privada|(?:de )?(?:la )?api)",
+        (
+            rf"{_OWNER}[ _\-]?(?:access[ _\-]?)?(?:key|secret)|api[ _\-]?(?:token|schlüssel|pass)|"
+            r"(?:zugriffs|zugangs|geheim(?:er )?|konto|dienst)-?schlüssel|"
+            r"clés? (?:secr[eè]te|priv[eé]e|d['’]acc[eè]s|(?:d['’]|de l['’])?api)|claves? (?:secreta|privada|(?:de )?(?:la )?api)"
+        ),
     ),
     (
         "token",
         "token",
         Grade.KEY,
-        rf"{_BEARER}[ _\-]?token|(?:zugriffs|zugangs)-?token|jetons? d['’]acc[eè]s|tokens? d['’]acc[eè]s|tokens? de acceso",
+        (
+            rf"{_BEARER}[ _\-]?token|(?:zugriffs|zugangs)-?token|jetons? d['’]acc[eè]s|tokens? d['’]acc[eè]s|tokens? de acceso"
+        ),
     ),
     (
         "one_time",
         "pin",
         Grade.SOFT,
-        r"pin[ \-]?code|code pin|c[oó]digo pin|verification code|one[ \-]time code|bestätigungscode|sicherheitscode|"
-        r"code de vérification|c[oó]digo de verificación",
+        (
+            r"pin[ \-]?code|code pin|c[oó]digo pin|verification code|one[ \-]time code|bestätigungscode|sicherheitscode|"
+            r"code de vérification|c[oó]digo de verificación"
+        ),
     ),
-    ("soft", "secret", Grade.SOFT, r"secreto|secret|credential|clave"),
+    ("soft", "secret", Grade.SOFT, r"secreto|secret|credential"),
     ("soft_token", "token", Grade.SOFT, r"token|jeton"),
-    ("soft_password", "password", Grade.SOFT, r"pass|pw"),
+    ("soft_password", "password", Grade.SOFT, r"pass|pw|clave"),
 )
 _LABEL = re.compile("|".join(f"(?P<{name}>{pattern})" for name, _, _, pattern in _CORES))
 _MEANING = {name: (kind, grade) for name, kind, grade, _ in _CORES}
@@ -117,18 +125,25 @@ def _label(text: str, low: str, match: re.Match[str]) -> Label | None:
     core, end = match.span()
     before = _BEFORE.search(low, max(0, core - 48), core)
     prefix = before[0] if before else ""
+    start = core - len(prefix)
+    if any(PLACEHOLDER.match(text, at) for at in (start - 1, start - len("[secret:")) if at >= 0):
+        return None
     if grade < Grade.HARD and (_runs_on(text, core) or _COUNTED.search(prefix)):
         return None
     rest = _IDENTIFIER.match(text, end)
     suffix = rest[0] if rest else ""
     if suffix.lower() in _PLURAL and match.lastgroup != "soft_password":
         grade = min(grade, Grade.KEY)
-    elif suffix:
-        if suffix[0].islower() or (suffix[0] == "-" and len(suffix) > 8) or _ABOUT.match(suffix.lower()):
-            return None
-    return Label(core - len(prefix), end + len(suffix), core, kind, grade)
+    elif suffix and (suffix[0].islower() or _is_about(suffix)):
+        return None
+    return Label(start, end + len(suffix), core, kind, grade)
 
 
 def _runs_on(text: str, core: int) -> bool:
     """In the middle of a word, as the `token` of `betoken`; a hump (`authToken`) begins a word."""
     return core > 0 and text[core - 1].isalnum() and not (text[core].isupper() and text[core - 1].islower())
+
+
+def _is_about(suffix: str) -> bool:
+    """`password_length`, `token-based`: about the secret, not the secret."""
+    return (suffix[0] == "-" and len(suffix) > 8) or bool(_ABOUT.match(suffix.lower()))

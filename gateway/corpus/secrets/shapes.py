@@ -15,7 +15,7 @@ from gateway.corpus.masking import Span
 
 # Every shape is one unbroken run of such characters with a digit or very long; ordinary words are neither.
 _RUN = re.compile(
-    r"(?<![A-Za-z0-9_\-.~+/=:])(?=[A-Za-z_\-.~+/=:]*+[0-9]|[A-Za-z_]{30})[A-Za-z0-9_\-.~+/=:]{16,}+"
+    r"(?<![A-Za-z0-9_\-.~+/=:])(?=[A-Za-z_\-.~+/=:]*+[0-9]|[A-Za-z_\-.~+/=:]{32})[A-Za-z0-9_\-.~+/=:]{16,}+"
 )
 _TOKEN_END = re.compile(r"[A-Za-z0-9_\-]{0,8192}+")
 _FREE = r"(?<![A-Za-z0-9])"
@@ -54,14 +54,28 @@ _PLUGINS = (
         "gitlab_token",
         "GitLabTokenDetector",
         "gitlab_token",
-        ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "GR1348941", "glcbt-", "glimt-", "glptt-", "glagent-", "gloas-"),
+        (
+            "glpat-",
+            "gldt-",
+            "glft-",
+            "glsoat-",
+            "glrt-",
+            "GR1348941",
+            "glcbt-",
+            "glimt-",
+            "glptt-",
+            "glagent-",
+            "gloas-",
+        ),
     ),
     Plugin("mailchimp", "MailchimpDetector", "vendor_token", ("-us",)),
     Plugin("openai", "OpenAIDetector", "openai_key", ("T3BlbkFJ",)),
     Plugin("pypi_token", "PypiTokenDetector", "vendor_token", ("pypi-Ag",)),
     Plugin("sendgrid", "SendGridDetector", "vendor_token", ("SG.",)),
     Plugin("slack", "SlackDetector", "slack_token", ("xox", "hooks.slack.com/services/")),
-    Plugin("softlayer", "SoftlayerDetector", "vendor_token", ("api.softlayer.com/soap/",), slice(1, 2), group=1),
+    Plugin(
+        "softlayer", "SoftlayerDetector", "vendor_token", ("api.softlayer.com/soap/",), slice(1, 2), group=1
+    ),
     Plugin("square_oauth", "SquareOAuthDetector", "vendor_token", ("sq0csp-",)),
     Plugin("stripe", "StripeDetector", "stripe_key", ("k_live_",)),
     Plugin("telegram_token", "TelegramBotTokenDetector", "vendor_token", (":AA",)),
@@ -77,17 +91,34 @@ _OWN = (
     ("gcp_key", ("GOCSPX-",), r"GOCSPX-[A-Za-z0-9_\-]{20,}"),
     ("gcp_key", ("1//",), r"1//0[A-Za-z0-9_\-]{30,}"),
     ("azure_key", ("Q~",), r"[A-Za-z0-9_~.\-]{3}[78]Q~[A-Za-z0-9_~.\-]{31,34}"),
-    ("azure_key", ("AzFu", "AzCa", "AIoT", "APIM", "ACDb", "+ASt", "+AMC", "+ABa"), r"[A-Za-z0-9+/]{33,76}(?:AzFu|AzCa|AIoT|APIM|ACDb|\+ASt|\+AMC|\+ABa)[A-Za-z0-9+/]{5,12}={0,2}"),
+    (
+        "azure_key",
+        ("AzFu", "AzCa", "AIoT", "APIM", "ACDb", "+ASt", "+AMC", "+ABa"),
+        r"[A-Za-z0-9+/]{33,76}(?:AzFu|AzCa|AIoT|APIM|ACDb|\+ASt|\+AMC|\+ABa)[A-Za-z0-9+/]{5,12}={0,2}",
+    ),
+    (
+        "github_token",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+        r"gh[pousr]_(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}",
+    ),
+    ("gitlab_token", ("glpat-",), r"glpat-[A-Za-z0-9_\-]{16,}"),
     ("github_token", ("github_pat_",), r"github_pat_[A-Za-z0-9_]{22,}"),
     ("slack_token", ("xox",), r"xox[abceoprs](?:\.xox[bp])?-[A-Za-z0-9\-]{10,}"),
     ("slack_token", ("xapp-",), r"xapp-[0-9]-[A-Za-z0-9\-]{20,}"),
     ("stripe_key", ("_live_", "_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{10,}"),
     ("stripe_key", ("whsec_",), r"whsec_[A-Za-z0-9+/=]{20,}"),
-    ("openai_key", ("sk-",), r"(?<!-)sk-(?=[A-Za-z_\-]*[0-9])(?:[a-z]{2,10}-)?[A-Za-z0-9_\-]{20,}"),
+    ("openai_key", ("sk-",), r"(?<!-)sk-(?=[A-Za-z_\-]*[0-9])(?:[a-z]{2,10}-)?[A-Za-z0-9_\-]{16,}"),
     ("anthropic_key", ("sk-ant-",), r"sk-ant-[A-Za-z0-9_\-]{16,}"),
     ("clickup_token", ("pk_",), r"pk_[0-9]{4,}_[A-Z0-9]{24,}"),
     ("vendor_token", ("hf_",), r"(?<!_)hf_[A-Za-z]{30,}"),
-    ("vendor_token", ("npm_",), r"npm_[A-Za-z0-9]{36}"),
+    ("vendor_token", ("npm_",), r"npm_[A-Za-z0-9]{30,}"),
+    ("vendor_token", ("SG.",), r"SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}"),
+    ("vendor_token", ("/api/webhooks/",), r"discord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_\-]{16,}"),
+    (
+        "vendor_token",
+        (".webhook.office.com/",),
+        r"[A-Za-z0-9\-]+\.webhook\.office\.com/[A-Za-z0-9_\-.~+/=:]{16,}",
+    ),
     ("vendor_token", ("dckr_",), r"dckr_(?:pat|oat)_[A-Za-z0-9_\-]{20,}"),
     ("vendor_token", ("dop_v1_", "doo_v1_", "dor_v1_"), r"do[por]_v1_[a-f0-9]{64}"),
     ("vendor_token", ("shpat_", "shpca_", "shppa_", "shpss_"), r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
@@ -113,7 +144,11 @@ _OWN = (
     ("vendor_token", ("sq0atp-", "EAAA"), r"(?:sq0atp-[A-Za-z0-9_\-]{22}|EAAA[A-Za-z0-9_\-+=]{60})"),
     ("vendor_token", ("rubygems_",), r"rubygems_[a-f0-9]{48}"),
     ("vendor_token", ("oy2",), r"oy2[a-z0-9]{43}"),
-    ("vendor_token", ("tfp_", "CFPAT-", "shippo_", "EZAK", "sk.eyJ", "phx_"), r"(?:tfp_|CFPAT-|shippo_(?:live|test)_|EZAK|sk\.eyJ|phx_)[A-Za-z0-9_\-.]{38,}"),
+    (
+        "vendor_token",
+        ("tfp_", "CFPAT-", "shippo_", "EZAK", "sk.eyJ", "phx_"),
+        r"(?:tfp_|CFPAT-|shippo_(?:live|test)_|EZAK|sk\.eyJ|phx_)[A-Za-z0-9_\-.]{38,}",
+    ),
     ("private_key", ("AGE-SECRET-KEY-1",), r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
 )
 

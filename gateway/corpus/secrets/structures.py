@@ -20,7 +20,7 @@ def _is_strong(value: str) -> bool:
 
 def _is_given(value: str) -> bool:
     """Anything but a reference or one of the words that stand for a password in manuals."""
-    words = {"password", "passwd", "pass", "pwd", "secret", "token", "passwort", "motdepasse", "contraseña"}
+    words = {"password", "passwd", "pass", "pwd", "passwort", "motdepasse", "contraseña"}
     return strength(value, quoted=False) > Strength.NONE and value.casefold() not in words
 
 
@@ -46,7 +46,13 @@ class Structure(NamedTuple):
 
 
 def _structure(
-    kind: str, anchors: str, pattern: str, is_secret: Callable[[str], bool] = _always, *, before: int = 32, after: int = 1024
+    kind: str,
+    anchors: str,
+    pattern: str,
+    is_secret: Callable[[str], bool] = _always,
+    *,
+    before: int = 32,
+    after: int = 1024,
 ) -> Structure:
     compiled = re.compile(pattern, re.IGNORECASE | re.VERBOSE)
     return Structure(kind, tuple(anchors.split("|")), compiled, is_secret, before, after)
@@ -126,7 +132,9 @@ def find_structures(text: str, low: str) -> Iterator[Span]:
     for structure in STRUCTURES:
         if structure.anchors not in hits:
             hits[structure.anchors] = positions(low, structure.anchors)
-        around = windows(hits[structure.anchors], before=structure.before, after=structure.after, length=len(text))
+        around = windows(
+            hits[structure.anchors], before=structure.before, after=structure.after, length=len(text)
+        )
         for start, end in around:
             for match in structure.pattern.finditer(text, start, end):
                 if structure.is_secret(match["value"]):
@@ -153,10 +161,16 @@ def _cookies(text: str, low: str) -> Iterator[Span]:
 _BEGIN = re.compile(r"-{3,5} ?BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{3,5}")
 _END = re.compile(r"-{3,5} ?END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{3,5}")
 # A block without its end: lines of base64, also with the line ends of a JSON string or a mail's `>`.
-_LINES = re.compile(r"(?:(?:\s|\\[nr]|>|(?:Proc-Type|DEK-Info|Version|Comment):[^\n]{0,80})*+[A-Za-z0-9+/=]{8,}+)*+")
+_LINES = re.compile(
+    r"(?:(?:\s|\\[nr]|>|(?:Proc-Type|DEK-Info|Version|Comment):[^\n]{0,80})*+[A-Za-z0-9+/=]{8,}+)*+"
+)
 _PUTTY = re.compile(r"PuTTY-User-Key-File-\d:.{0,20000}?Private-MAC: *[0-9a-f]+", re.DOTALL)
 _ENCODED = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=\n]{40,20000}+")
-_ENCODED_PRIVATE = ("UFJJVkFURSBL", "BSSVZBVEUgS0", "QUklWQVRFIEtF")  # "PRIVATE KE" at the three places of base64
+_ENCODED_PRIVATE = (
+    "UFJJVkFURSBL",
+    "BSSVZBVEUgS0",
+    "QUklWQVRFIEtF",
+)  # "PRIVATE KE" at the three places of base64
 
 
 def _key_blocks(text: str) -> Iterator[Span]:

@@ -80,6 +80,12 @@ def _values(
             return
         word = text[cell[0] : cell[1]]
         found = strength(word, quoted=False)
-        plain = sure and found is Strength.PLAIN and len(word) >= 4 and " " not in word and not names_a_secret(word)
+        plain = (
+            sure
+            and found is Strength.PLAIN
+            and len(word) >= 4
+            and " " not in word
+            and not names_a_secret(word)
+        )
         if plain or (found >= Strength.STRONG and is_one_word(word) and not names_a_secret(word)):
             yield Span(*cell, label.kind)

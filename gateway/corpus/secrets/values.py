@@ -53,8 +53,7 @@ _CODE = re.compile(
     """,
     re.VERBOSE,
 )
-_WORDS = frozenset(
-    """
+_NO_VALUES = """
     none null nil undefined true false yes no on off not and or the a an as in is it if for to of at by must should can will
     may was has be are with from required optional empty missing invalid valid incorrect wrong unset set unknown expired
     changed reset forgotten forgot hidden encrypted hashed redacted masked omitted removed protected disabled enabled
@@ -62,15 +61,15 @@ _WORDS = frozenset(
     secretstr string? str? const let new await async return type class default input value values field
     prompt stdin env environment n/a na tbd todo example sample same see below above here there
     ja nein kein keine leer fehlt pflicht pflichtfeld erforderlich siehe unten oben falsch ungültig abgelaufen vergessen
-    geändert ändern zurücksetzen unbekannt der die das ein eine ist wird muss soll kann
+    geändert ändern zurücksetzen unbekannt wie folgt folgendermaßen anders so also immer der die das ein eine ist wird muss soll kann
     oui non aucun aucune vide requis requise obligatoire facultatif voir ci-dessous invalide expiré oublié modifié
     le la les un une est doit sera
     sí si ninguno ninguna vacío vacía obligatorio obligatoria requerido requerida opcional ver incorrecta inválida
     caducada olvidada el los las una es debe será
     base64 base32 sha1 sha256 sha-256 sha512 sha-512 md5 bcrypt scrypt argon2 argon2id pbkdf2 oauth oauth2 oauth2.0 saml2
     utf8 utf-8 ascii hs256 rs256 es256 aes256 aes-256 rsa2048 x509 x.509 http2 jwt s3 ec2 2fa mfa totp sso k8s win32 ipv4 ipv6
-    """.split()
-)
+    """
+_WORDS = frozenset(_NO_VALUES.split())
 _SIGNS = re.compile(r"[!@#$%^&*+=?~§€£|\\{}<>]")
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile(r"\d")
@@ -113,4 +112,8 @@ def names_a_secret(value: str) -> bool:
 
 def _is_mixed(word: str) -> bool:
     cased = word != word.lower() and word != word.upper() and not word.istitle()
-    return len(word) >= 6 and bool(_LETTER.search(word) and _DIGIT.search(word)) and (cased or bool(_SIGNS.search(word)))
+    return (
+        len(word) >= 6
+        and bool(_LETTER.search(word) and _DIGIT.search(word))
+        and (cased or bool(_SIGNS.search(word)))
+    )

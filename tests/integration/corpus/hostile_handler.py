@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import os
+import resource
 import signal
 import socket
 import stat
@@ -88,6 +89,18 @@ def _write_file(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, 
     yield {"path": str(path), "pid": os.getpid()}
 
 
+def _open_files(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    opened: list[int] = []
+    try:
+        while len(opened) < 1000:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        os.close(opened.pop())
+    yield {"opened": len(opened), "core": resource.getrlimit(resource.RLIMIT_CORE)}
+    for descriptor in opened:
+        os.close(descriptor)
+
+
 def _start_helper(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
     if os.fork() == 0:
         signal.pause()
@@ -112,6 +125,15 @@ def _connect_in_native_code(task: dict[str, Any], payload: mmap.mmap) -> Iterato
         + bytes(8)
     )
     yield {"connected": libc.connect(descriptor, address, len(address)) == 0}
+
+
+def _send_a_datagram(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outlet:
+            outlet.sendto(b"canary", ("127.0.0.1", 9))
+            yield {"sent": True}
+    except OSError as error:
+        yield {"sent": False, "error": type(error).__name__}
 
 
 def _read_file(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:

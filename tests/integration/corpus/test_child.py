@@ -6,6 +6,8 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -71,6 +73,7 @@ async def test_a_child_runs_the_same_code_as_the_worker(tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(ROOT / "gateway", copy / "gateway")
     shutil.copytree(ROOT / "tests/integration/corpus", copy / "tests/integration/corpus")
+    shutil.copy(ROOT / "tests/__init__.py", copy / "tests")
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", WHERE, cwd=copy, stdout=asyncio.subprocess.PIPE
     )
@@ -140,6 +143,12 @@ async def test_files_it_writes_are_limited():
         assert (await failure(own, "write_file", bytes=2 * MIB)).reason == "output_limit"
 
 
+async def test_open_files_are_limited_and_no_core_is_written(pool):
+    (record,) = await pool.run({"do": "open_files"}, b"x", isolated=True)
+    assert 10 < record["opened"] < LIMITS.open_files
+    assert record["core"] == [0, 0]
+
+
 async def test_input_is_limited():
     async with limited(input_bytes=10) as own:
         with pytest.raises(ChildFailed) as caught:
@@ -195,6 +204,8 @@ async def test_without_namespaces_tcp_is_still_refused_by_the_kernel_and_sockets
         assert record == {"connected": False, "error": "PermissionError"}
         (record,) = await own.run({"do": "connect_in_native_code", "port": listener}, b"x", isolated=True)
         assert not record["connected"]
+        (record,) = await own.run({"do": "send_a_datagram"}, b"x", isolated=True)
+        assert record == {"sent": False, "error": "PermissionError"}
 
 
 async def test_nothing_of_the_workers_environment_reaches_a_child(monkeypatch):
@@ -288,16 +299,20 @@ async def test_a_kill_from_outside_is_not_blamed_on_the_file():
         assert await own.run({"do": "three_records"}, b"x", isolated=True)
 
 
-async def test_a_dead_fork_server_is_replaced():
-    async with limited() as own:
+@pytest.mark.parametrize("namespaces", [True, False])
+async def test_a_dead_fork_server_takes_its_children_along_and_is_replaced(namespaces):
+    others = _offspring()
+    async with ChildPool(HANDLER, size=1, limits=LIMITS, namespaces=namespaces) as own:
+        servers = _offspring() - others
+        assert len(servers) == (2 if namespaces else 1)
         before = _offspring()
-        task = asyncio.create_task(own.run({"do": "wait"}, b"x", isolated=True))
-        await a_child_since(before)
-        servers = [process for process in _offspring() if "child.server" in " ".join(process.cmdline())]
+        task = asyncio.create_task(own.run({"do": "loop"}, b"x", isolated=True))
+        children = await a_child_since(before)
         for process in servers:
             process.kill()
         with pytest.raises(PoolUnavailable):
             await task
+        assert not psutil.wait_procs(children, timeout=5)[1]
         assert await own.run({"do": "three_records"}, b"x", isolated=True)
 
 
@@ -340,6 +355,25 @@ async def test_a_killed_worker_leaves_no_child_and_no_file(how):
     await worker.wait()
     assert not psutil.wait_procs(family, timeout=10)[1]
     assert not exists(home.parent)
+
+
+async def test_what_was_left_when_all_were_killed_at_once_is_swept_and_what_is_in_use_is_not(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left_behind = tmp_path / "catchment-parser-left"
+    (left_behind / "7").mkdir(parents=True)
+    (left_behind / "7" / "piece-of-a-document").write_text("canary")
+    an_hour_ago = time.time() - 3600
+    os.utime(left_behind, (an_hour_ago, an_hour_ago))
+    async with ChildPool(HANDLER, size=1, limits=LIMITS) as first:
+        assert not exists(left_behind)
+        (in_use,) = tmp_path.iterdir()
+        os.utime(in_use, (an_hour_ago, an_hour_ago))
+        async with ChildPool(HANDLER, size=1, limits=LIMITS):
+            assert await first.run({"do": "three_records"}, b"x", isolated=True)
+            assert exists(in_use)
+    assert list(tmp_path.iterdir()) == []
 
 
 def exists(path: str | Path) -> bool:

@@ -63,21 +63,14 @@ async def fill(db: Database, synthetic: SyntheticText, mandate_id: UUID, chunks:
 
 @pytest.fixture(scope="module")
 async def world(db: Database, database_urls: DatabaseUrls) -> World:
-    import time
-    t0=time.time()
-    def lap(x): print("LAP",x,round(time.time()-t0,1),flush=True)
     synthetic = SyntheticText(seed=1, passage_words=150 if FULL else 40)
     mandates = [(await make_mandate(db)).id for _ in range(2 + SMALL_MANDATES)]
-    lap("mandates")
     for mandate_id in mandates[:2]:
         await fill(db, synthetic, mandate_id, LARGE)
-    lap("large")
     for mandate_id in mandates[2:]:
         await fill(db, synthetic, mandate_id, SMALL)
-    lap("small")
     settings = Settings(owner_database_url=SecretStr(database_urls.owner_url))
     await Settler(db, settings).settle(synthetic.model)
-    lap("settled")
     async with await psycopg.AsyncConnection.connect(database_urls.owner_url, autocommit=True) as owner:
         await tidy(owner)
     return World(db, synthetic, (mandates[0], mandates[1]), mandates[2:])
@@ -114,7 +107,8 @@ async def prepared_plan(world: World, mandate_id: UUID, statement: str, paramete
         values = ", ".join(["%s"] * len(names))
         cursor = AsyncClientCursor(connection)
         await cursor.execute(
-            f"EXPLAIN (ANALYZE, TIMING OFF) EXECUTE looked_at({values})".encode(), [parameters[n] for n in names]
+            f"EXPLAIN (ANALYZE, TIMING OFF) EXECUTE looked_at({values})".encode(),
+            [parameters[n] for n in names],
         )
         plan = "\n".join(row[0] for row in await cursor.fetchall())
         await connection.execute("DEALLOCATE looked_at")

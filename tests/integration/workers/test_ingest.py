@@ -279,3 +279,35 @@ async def test_small_segments_are_merged_and_say_the_same(db, tenant, bench):
     assert len(await rows_of(db, tenant, "SELECT 1 FROM segment")) == 1
     assert await lexical_index(db, tenant) == before
     await assert_consistent(db, tenant)
+
+
+async def test_a_secret_leaves_the_text_before_it_is_kept_and_only_its_kind_is_logged(
+    db, tenant, bench, capsys
+):
+    secret = "ghp_" + "a1B2" * 9
+    await bench.hand_in(tenant, ask(tenant, "a", f"The deploy token is {secret}, keep it safe."))
+    await bench.drain(tenant)
+    [kept] = await rows_of(db, tenant, "SELECT text FROM document_text")
+    [chunk] = await rows_of(db, tenant, "SELECT text FROM chunk")
+    terms = " ".join(row.term for row in await rows_of(db, tenant, "SELECT term FROM posting"))
+    said = capsys.readouterr().out
+    assert secret not in kept.text + chunk.text + terms + said
+    assert "[secret:" in kept.text
+    assert "ingestion.secret.removed" in said
+
+
+async def test_personal_data_is_masked_when_asked(db, tenant, bench):
+    text = "Write to jane.roe@example.org about the invoice."
+    await bench.hand_in(tenant, ask(tenant, "plain", text), ask(tenant, "masked", text, neutralize=True))
+    await bench.drain(tenant)
+    kept = {
+        row.source_id: row.text
+        for row in await rows_of(
+            db,
+            tenant,
+            "SELECT d.source_id, t.text FROM document d JOIN document_text t ON t.document_id = d.id",
+        )
+    }
+    assert "jane.roe@example.org" in kept["plain"]
+    assert "jane.roe@example.org" not in kept["masked"]
+    assert "[email:" in kept["masked"]

@@ -27,23 +27,18 @@ def chunks_of(text: str, reader=plain, file_name: str | None = None) -> tuple[st
 
 
 def assert_sound(text: str, chunks: list[Chunk]) -> None:
-    covered = [0] * len(text)
+    reached = 0
     for number, item in enumerate(chunks):
         start, end = item.locator["charStart"], item.locator["charEnd"]
         assert item.ordinal == number
         assert text[start:end] == item.text
         assert item.text.strip()
         assert item.text_hash == text_hash(item.text)
-        assert len(tokens_of(item.text)) <= HARD_MAXIMUM
-        for position in range(start, end):
-            covered[position] += 1
-    assert all(times == 1 for times, character in zip(covered, text, strict=True) if not character.isspace())
-    assert max(covered, default=0) <= 1
-    assert [c.locator["charStart"] for c in chunks] == sorted(c.locator["charStart"] for c in chunks)
-
-
-def tokens_of(text: str) -> range:
-    return range(tokens.exact(text))
+        assert tokens.exact(item.text) <= HARD_MAXIMUM
+        assert reached <= start < end
+        assert not text[reached:start].strip()
+        reached = end
+    assert not text[reached:].strip()
 
 
 ODD = st.sampled_from(
@@ -72,7 +67,7 @@ def test_any_text_gives_chunks_that_reproduce_it_and_cover_it_once(reader, text)
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 20_000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_longer_prose_keeps_to_the_budget(rng, size):
     for make in (prose.wrapped_paragraphs, prose.bare_lines, prose.long_paragraphs):
         kept, chunks = chunks_of("\n".join(make(rng, size)))
@@ -88,7 +83,7 @@ def test_the_usual_chunk_is_a_few_paragraphs():
         assert sizes[len(sizes) // 20] >= 100
 
 
-@pytest.mark.parametrize("text", ["word " * 200_000, "base64" * 180_000, "é" * 300_000, "x" * 1_000_000])
+@pytest.mark.parametrize("text", ["word " * 200_000, "base64" * 170_000, "é" * 200_000, "x" * 1_000_000])
 def test_a_megabyte_without_a_line_end_is_cut_safely(text):
     kept, chunks = chunks_of(text)
     assert_sound(kept, chunks)
@@ -159,8 +154,8 @@ def test_an_edited_line_changes_two_chunks_on_average_and_never_more_than_four(m
 
 def test_an_edit_in_a_long_line_moves_only_the_cuts_beside_it():
     rng = random.Random(12)
-    words = rng.choices(prose.WORDS, k=60_000)
-    letters = "".join(rng.choices("ACGT", k=300_000))
+    words = rng.choices(prose.WORDS, k=30_000)
+    letters = "".join(rng.choices("ACGT", k=120_000))
     words_before = {item.text_hash for item in chunks_of(" ".join(words))[1]}
     letters_before = {item.text_hash for item in chunks_of(letters)[1]}
     for _ in range(5):
