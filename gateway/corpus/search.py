@@ -20,6 +20,7 @@ from gateway.corpus.citations import Citation, citation_of
 from gateway.corpus.embedders import Embedder, EmbedderUnavailable
 from gateway.corpus.fusion import fuse
 from gateway.corpus.lexical.terms import query_terms
+from gateway.corpus.rerankers import RerankerUnavailable
 from gateway.corpus.search_repository import Connection, Filters, Found, Space, View
 from gateway.corpus.shelves import Shelves
 from gateway.db import COMMONS, Database, enter_tenant, new_id, raw_connection
@@ -292,8 +293,11 @@ def origin_of(chunk: Found) -> dict[str, str | None]:
     }
 
 
-async def _reranked(reranker: Reranker, q: str, hits: Sequence[Hit]) -> list[Hit]:
-    scores = await reranker.scores(q, [hit.text for hit in hits])
+async def _reranked(reranker: Reranker, q: str, hits: list[Hit]) -> list[Hit]:
+    try:
+        scores = await reranker.scores(q, [hit.text for hit in hits])
+    except RerankerUnavailable:
+        return hits
     ranked = sorted(zip(scores, hits, strict=True), key=lambda pair: -pair[0])
     return [replace(hit, score=float(score)) for score, hit in ranked]
 

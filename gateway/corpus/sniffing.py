@@ -7,8 +7,10 @@ import asyncio
 import mimetypes
 from functools import lru_cache
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from magika import Magika
+if TYPE_CHECKING:
+    from magika import Magika
 
 UNKNOWN = "application/octet-stream"
 # Text as far as bytes go; for these the file name may say which kind of text it is.
@@ -17,7 +19,9 @@ _MARKDOWN = {".md", ".markdown", ".mdown"}
 
 
 @lru_cache(maxsize=1)
-def _magika() -> Magika:
+def _magika() -> "Magika":
+    from magika import Magika  # noqa: PLC0415 - brings a neural network along; a start must not wait for it
+
     return Magika()
 
 

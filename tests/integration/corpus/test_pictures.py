@@ -4,6 +4,8 @@ import io
 from collections.abc import AsyncIterator
 
 import httpx
+import numpy as np
+import pypdfium2 as pdfium
 import pytest
 from fastapi import FastAPI
 from PIL import Image
@@ -13,6 +15,7 @@ from sqlalchemy import text
 
 from gateway.corpus import search_routes
 from gateway.corpus.child import ChildPool
+from gateway.corpus.loading import ReadyDocument
 from gateway.corpus.pictures import LONGEST_SIDE, SCALE, PageUndrawable, draw_page, picture_pool
 from gateway.db import Database
 from gateway.errors import NotFound
@@ -28,13 +31,13 @@ def pdf(
     *, size: tuple[float, float] = A4, rotation: int = 0, crop: list[int] | None = None, pages: int = 2
 ) -> bytes:
     out = io.BytesIO()
-    canvas = Canvas(out, pagesize=size)
-    for _ in range(pages):
-        canvas.setPageRotation(rotation)
-        if crop:
-            canvas.setCropBox(crop)
-        canvas.showPage()
-    canvas.save()
+    with pdfium.PdfDocument.new() as document:
+        for _ in range(pages):
+            page = document.new_page(*size)
+            page.set_rotation(rotation)
+            if crop:
+                page.set_cropbox(*crop)
+        document.save(out)
     return out.getvalue()
 
 
@@ -47,11 +50,10 @@ async def pool() -> AsyncIterator[ChildPool]:
 async def marked_area(
     pool: ChildPool, data: bytes, box: list[float], page: int = 1
 ) -> tuple[Image.Image, tuple]:
-    image = Image.open(io.BytesIO(await draw_page(pool, data, page, [box])))
-    yellow = image.point(lambda value: value).convert("RGB")
-    mask = Image.new("1", image.size)
-    mask.putdata([pixel == MARKED for pixel in yellow.getdata()])
-    return image, mask.getbbox() or ()
+    image = Image.open(io.BytesIO(await draw_page(pool, data, page, [box]))).convert("RGB")
+    rows, columns = np.nonzero((np.asarray(image) == MARKED).all(axis=2))
+    area = (columns.min(), rows.min(), columns.max(), rows.max()) if len(rows) else ()
+    return image, area
 
 
 async def test_the_cited_box_is_marked_and_nothing_else(pool: ChildPool) -> None:
@@ -124,16 +126,13 @@ async def test_a_file_that_is_no_pdf_is_refused(pool: ChildPool, data: bytes) ->
 
 @pytest.fixture
 async def http(app: FastAPI, pool: ChildPool, client: httpx.AsyncClient) -> httpx.AsyncClient:
-    paths = {getattr(route, "path", "") for route in app.routes}
-    if "/v1/search" not in paths:
+    if "/v1/search" not in {getattr(route, "path", "") for route in app.routes}:
         app.include_router(search_routes.router, prefix="/v1")
     app.state.picture_pool = pool
     return client
 
 
 async def put_pdf(db: Database, mandate: TestMandate, **described: object) -> tuple[str, str]:
-    from gateway.corpus.loading import ReadyDocument
-
     library = Library(db, mandate.id, {})
     locator = {"kind": "pdf", "page": 1, "bbox": BOX, "boxes": [BOX]}
     document = ReadyDocument(

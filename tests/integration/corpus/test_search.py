@@ -15,6 +15,7 @@ from gateway.corpus.boundary import unwrap
 from gateway.corpus.embedders import EmbedderUnavailable
 from gateway.corpus.embedders.protocol import Vectors
 from gateway.corpus.loading import ReadyDocument
+from gateway.corpus.rerankers import RerankerUnavailable
 from gateway.corpus.search import (
     Member,
     QueryEmpty,
@@ -443,6 +444,19 @@ async def test_a_reranker_has_the_last_word(library: Library) -> None:
     result = await search(library.db, wordllama(), viewer, query, reranker=Backwards())
     assert [hit.text for hit in result.hits] == ["pump", "pump pump station"]
     assert result.hits[0].score == pytest.approx(0.25)
+
+
+class Gone:
+    async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        raise RerankerUnavailable("gone")
+
+
+async def test_a_reranker_that_fails_costs_nothing_but_its_opinion(library: Library) -> None:
+    await library.put("pump", "pump pump station")
+    viewer, query = Member(library.mandate_id), SearchQuery(q="pump station")
+    plain = await search(library.db, wordllama(), viewer, query)
+    result = await search(library.db, wordllama(), viewer, query, reranker=Gone())
+    assert [hit.chunk_id for hit in result.hits] == [hit.chunk_id for hit in plain.hits]
 
 
 async def test_segments_merged_during_a_search_are_read_again(

@@ -116,7 +116,7 @@ def abstracts() -> list[tuple[str, str]]:
     ]
 
 
-def test_five_megabytes_a_second_are_looked_through(capsys: pytest.CaptureFixture[str]):
+def test_megabytes_a_second(capsys: pytest.CaptureFixture[str]):
     code = [path.read_text("utf-8") for path in sorted((REPOSITORY / "gateway").rglob("*.py"))]
     text = "\n\n".join([*code, *(text for _, text in ordinary_paragraphs())])
     find_secrets(text[:1000])
