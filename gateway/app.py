@@ -14,8 +14,9 @@ from starlette.middleware import Middleware
 import gateway.console.routes
 import gateway.corpus.routes
 import gateway.ingestion.routes
+import gateway.mcp_server
 import gateway.tenancy.routes
-from gateway import metrics
+from gateway import metrics, retrieval
 from gateway.corpus.blobs import BlobStore
 from gateway.db import Database
 from gateway.errors import ConfigurationError, StoreUnavailable
@@ -33,6 +34,7 @@ API_ROUTERS: tuple[APIRouter, ...] = (
     gateway.tenancy.routes.router,
     gateway.ingestion.routes.router,
     gateway.corpus.routes.router,
+    *retrieval.ROUTERS,
 )
 # A worker beats at every sweep, by default once a second; a minute of silence means that nobody sweeps.
 SWEEPER_SILENCE_SECONDS = 60
@@ -99,9 +101,10 @@ async def openapi(request: Request, _principal: Reader) -> dict[str, Any]:
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     try:
         await app.state.db.check_role()
-        emit("house.ready", component="gateway")
-        yield
-        emit("house.stopping", component="gateway")
+        async with retrieval.running(app):
+            emit("house.ready", component="gateway")
+            yield
+            emit("house.stopping", component="gateway")
     except Exception as error:
         app.state.refusal = error  # the server would only log it; `catchment gateway` raises it again
         raise
@@ -132,6 +135,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(house)
     for router in API_ROUTERS:
         app.include_router(router, prefix=API_PREFIX)
+    app.include_router(gateway.mcp_server.router)
     app.include_router(gateway.console.routes.router)
     gateway.console.routes.mount_static(app)
     return app

@@ -9,6 +9,7 @@ from gateway.corpus import blob_repository, chunk_repository, lexicon, vector_re
 from gateway.corpus.blobs import BlobStore
 from gateway.db import Database, emit_on_commit
 from gateway.errors import StoreUnavailable
+from gateway.insights.service import apply_retention
 from gateway.logs import emit
 from gateway.settings import Settings
 from gateway.tenancy import repository as tenancy
@@ -35,6 +36,7 @@ class Maintenance:
                 emit("house.store.unavailable", component="maintenance", error=type(error).__name__)
 
     async def tidy(self, mandate_id: UUID) -> None:
+        await apply_retention(self._db, mandate_id)
         async with self._db.tenant_session(mandate_id) as session:
             owners = await chunk_repository.crowded_owners(session, fewer_than=SMALL_SEGMENT, at_least=CROWD)
         for owner_id in owners:

@@ -18,6 +18,7 @@ from gateway.crashpoints import crash_point
 from gateway.db import Database, emit_on_commit, new_id
 from gateway.errors import LegalHold, NotFound
 from gateway.ingestion import repository as ingestion
+from gateway.insights import repository as insights
 from gateway.tenancy.schemas import Policy
 
 Subject = Literal["document", "user", "source", "connection", "mandate"]
@@ -74,8 +75,8 @@ async def finish_erasure(
                         session, blobs, [row.id for row in batch], {row.blob_sha256 for row in batch}
                     ),
                 )
-            elif receipt.subject == "connection":
-                await chunk_repository.drop_segments_of(session, UUID(receipt.subject_id))
+            else:
+                _add(counts, await _forget(session, receipt.subject, receipt.subject_id))
             await repository.update_receipt(session, receipt_id, counts, done=not batch)
             if not batch:
                 _announce(session, receipt, counts, round((time.monotonic() - began) * 1000))
@@ -88,7 +89,8 @@ async def _erase(
 ) -> dict[str, int]:
     chunks = await repository.chunks_of(session, ids)
     await lexicon.take_out(session, [chunk.id for chunk in chunks])
-    counts = await repository.delete_documents(session, ids)
+    counts = await insights.forget_documents(session, ids)
+    counts |= await repository.delete_documents(session, ids)
     counts["vector"] = await vector_repository.collect(
         session, sorted({chunk.text_hash for chunk in chunks}), limit=len(chunks) * 4 + 1
     )
@@ -96,6 +98,16 @@ async def _erase(
     await blobs.delete_objects(session.info["mandate_id"], [digest for digest, in_store in gone if in_store])
     counts["blob"] = len(gone)
     return counts
+
+
+async def _forget(session: AsyncSession, subject: str, subject_id: str) -> dict[str, int]:
+    """What speaks of the subject without hanging on one of its documents."""
+    if subject == "connection":
+        await chunk_repository.drop_segments_of(session, UUID(subject_id))
+        return await insights.forget_connection(session, UUID(subject_id))
+    if subject == "user":
+        return await insights.forget_user(session, UUID(subject_id))
+    return await insights.forget_all(session) if subject == "mandate" else {}
 
 
 def _add(counts: dict[str, int], more: dict[str, int]) -> None:

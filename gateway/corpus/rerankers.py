@@ -9,6 +9,7 @@ None is needed and none is the default. One that fails costs a search nothing bu
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,6 @@ def _load_cross_encoder(folder: Path) -> Callable[[list[tuple[str, str]]], Seque
         )
     if find_spec("sentence_transformers") is None:
         raise ConfigurationError("a local reranker needs the package sentence-transformers")
-    from sentence_transformers import CrossEncoder  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+    cross_encoder: Any = import_module("sentence_transformers").CrossEncoder
 
-    return CrossEncoder(str(folder), local_files_only=True).predict
+    return cross_encoder(str(folder), local_files_only=True).predict

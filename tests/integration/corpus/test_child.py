@@ -120,8 +120,8 @@ async def test_processor_time_is_limited():
 
 
 async def test_processor_time_is_counted_for_each_task_of_a_resident_child():
-    async with limited(cpu_seconds=1) as own:
-        task = {"do": "spend", "seconds": 0.8}
+    async with limited(cpu_seconds=2) as own:
+        task = {"do": "spend", "seconds": 1}
         pids = {(await own.run(task, b"x", isolated=False))[0]["pid"] for _ in range(3)}
         assert len(pids) == 1
 
