@@ -21,6 +21,7 @@ from workers.maintenance import Maintenance
 from workers.pipeline.parsing import PRELOAD
 from workers.relay import Relay
 from workers.runner import Runner
+from workers.settle import Settler
 
 # Answering a bell is one slice. A slice that takes longer than this is cancelled and handed back.
 ANSWER_SECONDS = 900
@@ -45,6 +46,7 @@ class WorkerProcess:
         self.runner = Runner(self.db, settings, self.embedder, self.pool, BlobStore.of(settings), self._ring)
         self.relay = Relay(self.db, database_url, self.redis, settings.sweep_seconds)
         self.maintenance = Maintenance(self.db, settings)
+        self.settler = Settler(self.db, settings)
 
     async def run(self) -> None:
         emit("house.starting", component="worker")
@@ -56,6 +58,7 @@ class WorkerProcess:
         services = [
             asyncio.create_task(self.relay.run()),
             asyncio.create_task(self.maintenance.run()),
+            *([asyncio.create_task(self.settler.run())] if self.settings.owner_database_url else []),
             *(asyncio.create_task(self._answer_bells(lane)) for lane in bell.LANES),
         ]
         emit("house.ready", component="worker")

@@ -30,6 +30,7 @@ from gateway.metrics import SEARCH_SECONDS, SEARCHES
 MAX_QUERY_CHARACTERS = 1000
 MAX_LIMIT = 100
 RERANKED = 50  # hits a reranker looks at
+PHRASE_WEIGHT = 1.1  # a little more than everything else can score
 
 Origin = Literal["sdk", "dashboard", "cli", "mcp"]
 Method = Literal["convex", "rrf", "dense", "bm25"]  # the last two are single legs, for measuring
@@ -245,9 +246,10 @@ class _Look:
         # The embedder knows how much its ranking is worth; reciprocal ranks are a plain vote.
         share = self._embedder.dense_share if method == "convex" else None
         fused = fuse(list(found.cosines.items()), list(found.bm25.items()), method=method, weight=share)
-        # What quotes the query as it stands ranks higher, by as much of the query as it quotes.
-        most = 1 + max(found.phrases.values(), default=0.0)
-        return {text_hash: (score + found.phrases.get(text_hash, 0.0)) / most for text_hash, score in fused}
+        # What quotes the query as it stands ranks higher, by as much of the query as it quotes; whole, above all else.
+        bonus = {text_hash: PHRASE_WEIGHT * share for text_hash, share in found.phrases.items()}
+        most = 1 + max(bonus.values(), default=0.0)
+        return {text_hash: (score + bonus.get(text_hash, 0.0)) / most for text_hash, score in fused}
 
 
 async def _space(embedder: Embedder, q: str) -> Space | None:

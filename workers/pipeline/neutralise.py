@@ -12,6 +12,7 @@ from typing import Any
 
 from gateway.corpus.masking import value_tag
 from gateway.corpus.personal_data import canonical, find_personal_data
+from gateway.corpus.personal_data import prepare as prepare_personal_data
 from gateway.corpus.secrets import find_secrets
 from gateway.corpus.secrets import prepare as prepare_secrets
 from workers.pipeline.extracted import Extracted, Unit
@@ -55,6 +56,7 @@ def neutralise(extracted: Extracted, *, policy: Mapping[str, Any]) -> Neutralise
 def prepare() -> None:
     """Once in the fork server, so that no child loads the patterns again."""
     prepare_secrets()
+    prepare_personal_data()
 
 
 def _masked_unit(unit: Unit, mask: "_Mask") -> Unit:

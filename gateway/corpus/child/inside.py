@@ -50,13 +50,14 @@ def live(
     handler: Handler,
     limits: Limits,
     home: Path,
+    server: int,
     resident_tasks: int,
     walls: Callable[[], None],
 ) -> NoReturn:
     """Serve one task, or up to `resident_tasks` of them."""
     code = NOT_CONFINED
     try:
-        channel = _settle(channel_descriptor, home)
+        channel = _settle(channel_descriptor, home, server)
         walls()
         limits.apply(resident_tasks=resident_tasks)
         code = 1
@@ -74,8 +75,8 @@ def live(
         os._exit(code)
 
 
-def _settle(descriptor: int, home: Path) -> socket.socket:
-    confinement.die_with_parent()
+def _settle(descriptor: int, home: Path, server: int) -> socket.socket:
+    confinement.die_with_parent(server)
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -90,6 +90,7 @@ class Server:
 
     def _spawn(self, number: int, channel: int, *, resident: bool) -> None:
         home = self._base / str(number)
+        server = os.getpid()
         try:
             home.mkdir(mode=0o700)
             pid = os.fork()
@@ -104,6 +105,7 @@ class Server:
                 handler=self._handler,
                 limits=self._limits,
                 home=home,
+                server=server,
                 resident_tasks=self._resident_tasks if resident else 0,
                 walls=lambda: confinement.confine(self._protections, home, self._code),
             )
@@ -157,7 +159,9 @@ def _become_first_process() -> None:
     if pid:
         os.closerange(3, 1024)
         os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) & 0xFF)
-    confinement.die_with_parent()
+    confinement.die_with_parent(
+        0
+    )  # seen from inside, the parent is outside of the namespace and has no number
 
 
 def main() -> None:

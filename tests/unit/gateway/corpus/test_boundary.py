@@ -4,6 +4,7 @@
 """
 
 import os
+import secrets
 import unicodedata
 
 import pytest
@@ -63,12 +64,14 @@ INJECTIONS = {
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(ANY_TEXT, ANY_TEXT, ANY_TEXT)
-@example("", "", "")
-@example("\n", "\n", "\n")
-@example("⟦U+27E6⟧", '"', "\\")
-def test_any_text_comes_back_unchanged_and_never_holds_its_boundary(text: str, title: str, uri: str) -> None:
-    wrapped = wrap(text, {"title": title, "uri": uri, "source": "paste"})
+@given(ANY_TEXT, ANY_TEXT, ANY_TEXT, st.booleans())
+@example("", "", "", False)
+@example("\n", "\n", "\n", True)
+@example("⟦U+27E6⟧", '"', "\\", False)
+def test_any_text_comes_back_unchanged_and_never_holds_its_boundary(
+    text: str, title: str, uri: str, repeatable: bool
+) -> None:
+    wrapped = wrap(text, {"title": title, "uri": uri, "source": "paste"}, repeatable=repeatable)
     assert unwrap(wrapped) == text
     first, *body, last = wrapped.split("\n")
     word = last[len("⟪end ") : -1]
@@ -132,6 +135,20 @@ def test_a_long_title_is_cut() -> None:
 
 def test_two_wraps_of_one_text_have_different_boundaries() -> None:
     assert wrap("same", {}) != wrap("same", {})
+
+
+def test_a_word_that_the_text_happens_to_hold_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    guessed = "0123456789abcdef"
+    words = iter([guessed, guessed, "fedcba9876543210"])
+    monkeypatch.setattr(secrets, "token_hex", lambda _size: next(words))
+    wrapped = wrap(f"I guessed {guessed}", {"title": guessed})
+    assert wrapped.endswith("⟪end fedcba9876543210⟫")
+    assert unwrap(wrapped) == f"I guessed {guessed}"
+
+
+def test_a_repeatable_wrap_is_the_same_each_time_and_another_for_another_text() -> None:
+    assert wrap("same", {"title": "t"}, repeatable=True) == wrap("same", {"title": "t"}, repeatable=True)
+    assert wrap("same", {}, repeatable=True).split()[1] != wrap("other", {}, repeatable=True).split()[1]
 
 
 @pytest.mark.parametrize(

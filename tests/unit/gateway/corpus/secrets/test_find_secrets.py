@@ -42,6 +42,11 @@ def test_a_token_with_a_vendors_shape_is_found_exactly_whatever_stands_around_it
     assert kind == "vendor_token" or kinds == {kind}
 
 
+def test_a_token_longer_than_its_pattern_expects_is_taken_whole():
+    token = "AC" + "9f8e7d6c5b4a3928" * 3
+    assert found_values(f"sid {token}.") == [token]
+
+
 def test_only_the_value_is_taken_not_its_label_quotes_or_punctuation():
     for text, value in {
         '  "password": "geheimnis",': "geheimnis",
