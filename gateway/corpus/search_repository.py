@@ -26,7 +26,8 @@ SOURCES = 100  # of one text that a hit names; boilerplate may have thousands
 
 # Beyond this many visited tuples an index scan gives up, and the caller searches what is visible exactly.
 MAX_SCAN_TUPLES = 20_000
-LEAST_EF_SEARCH, MOST_EF_SEARCH = 100, 1000  # the latter is pgvector's own limit
+# Recall@10 is 0.98 at the least, measured on vectors without any clusters; the most is pgvector's own limit.
+LEAST_EF_SEARCH, MOST_EF_SEARCH = 160, 1000
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ async def nearest(
     connection: Connection, mandate_id: UUID, space: Space, *, settled: bool, limit: int
 ) -> list[Neighbour]:
     """The mandate's nearest texts, best first: settled ones by the index, the rest exactly. Visibility comes later."""
-    # Twice what is wanted: the end of a list as short as ef_search itself is poor.
+    # Twice what is wanted: the end of a list as long as ef_search is poor.
     width = min(max(2 * limit, LEAST_EF_SEARCH), MOST_EF_SEARCH)
     cursor = AsyncClientCursor(connection)
     await cursor.execute(
