@@ -26,8 +26,8 @@ SOURCES = 100  # of one text that a hit names; boilerplate may have thousands
 
 # Beyond this many visited tuples an index scan gives up, and the caller searches what is visible exactly.
 MAX_SCAN_TUPLES = 20_000
-# Recall@10 is 0.98 at the least, measured on vectors without any clusters; the most is pgvector's own limit.
-LEAST_EF_SEARCH, MOST_EF_SEARCH = 160, 1000
+# Recall@10 is 0.97 at the least, measured on vectors without any clusters; the most is pgvector's own limit.
+LEAST_EF_SEARCH, MOST_EF_SEARCH = 120, 1000
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from gateway.corpus.blobs import BlobStore
 from gateway.db import Database, new_id
 from gateway.embedded.redis import EmbeddedRedis
 from gateway.ingestion import facade
+from gateway.ingestion.benchmark import bench_ingest
 from gateway.settings import Settings
 from tests.fixtures.corpus import Tenant, ask, make_tenant, rows_of
 from tests.fixtures.processes import Door, House, end, until
@@ -362,3 +363,16 @@ async def test_an_upload_behind_another_mandates_backfill_starts_within_two_seco
     )
     assert row.n > 0
     assert max(waits) <= 2
+
+
+# -- the rate
+
+
+async def test_the_rate_through_the_whole_path_is_printed():
+    """Façade → worker → corpus with the lookup embedder and every index live, on a throw-away instance."""
+    figures = (await bench_ingest(documents=500 if FULL else 60)).as_dict()
+    print(f"\ningest, load {os.getloadavg()[0]:.1f}: {figures}")
+    assert figures["chunks"] >= figures["documents"]
+    assert figures["chunksPerSecond"] > 0
+    # what is unchanged is far cheaper than what is new
+    assert figures["unchangedDocumentsPerSecond"] > figures["documents"] / figures["seconds"]

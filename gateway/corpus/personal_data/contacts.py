@@ -55,8 +55,11 @@ _CALLED = re.compile(
 _CALLS = ("tel", "tél", "phon", "fon", "fax", "mobil", "handy", "cell", "portable", "móvil", "tfno", "whatsapp", "rückruf",
           "durchwahl", "call", "appel", "llam", "anrufen")  # fmt: skip
 _NO_NUMBER = re.compile(
-    r"\(?(?:\d{1,2}[./\- ]\d{1,2}[./\- ](?:19|20)?\d\d|(?:19|20)\d\d[./\-]\d\d[./\-]\d\d)\)?"  # a date
+    r"\(?(?:\d{1,2}[./\- ] ?\d{1,2}[./\- ] ?(?:19|20)?\d\d|(?:19|20)\d\d[./\-]\d\d[./\-]\d\d)\)?"  # a date
     r"|\d{5}-\d{4}|\+\d+\.\d+"  # an American postcode, a decimal
+)
+_DATED = re.compile(
+    r"\(?(?:\d{1,2}[./\-] ?\d{1,2}[./\-] ?(?:19|20)\d\d|(?:19|20)\d\d[./\-]\d\d[./\-]\d\d)(?!\d)"
 )
 _REGIONS = ("DE", "FR", "CH", "GB", "AT")
 
@@ -84,6 +87,9 @@ def _numbers(
     """What `pattern` takes may be several numbers with spaces between: the longest beginning that is one counts."""
     while match := pattern.search(text, start, end):
         written = match["number"]
+        if date := _DATED.match(written):
+            start = match.start("number") + date.end()
+            continue
         start = match.start("number") + 1
         if is_number(written):
             yield Span(match.start("number"), match.end(), "phone")

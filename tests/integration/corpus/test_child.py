@@ -113,7 +113,7 @@ async def test_native_code_that_aborts_for_want_of_memory_is_too_large(pool):
 
 
 async def test_processor_time_is_limited():
-    async with limited(cpu_seconds=1) as own:
+    async with limited(cpu_seconds=1, wall_seconds=120) as own:  # on a busy machine one second takes many
         for isolated in (True, False):
             ended = await failure(own, "loop", isolated=isolated)
             assert (ended.reason, ended.detail) == ("too_slow", "used up its processor time")

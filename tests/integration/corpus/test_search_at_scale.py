@@ -33,6 +33,7 @@ FULL = os.environ.get("CATCHMENT_ACCEPTANCE") == "full"
 LARGE, SMALL, SMALL_MANDATES = (100_000, 200, 50) if FULL else (10_000, 40, 50)
 QUERIES = 100 if FULL else 30
 BATCH = 10_000
+pytestmark = pytest.mark.timeout(3600 if FULL else 300)
 # Seen by a reader of the plan as a whole table read.
 SCANS = re.compile(r"Seq Scan on (chunk|document|text_vector|posting|segment)\b")
 

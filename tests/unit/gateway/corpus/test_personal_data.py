@@ -46,6 +46,7 @@ def test_numbers_side_by_side_are_told_apart():
         "DE12 3456 7890 1234 5678 90",  # no account: check digits
         "[`0658424227`](x) and build 20260711",
         "01.02.2024 03.04.2025",
+        "05.01.2006 04.30, 05. 01. 2006 04.30",
         "version 10.8.168.20, section 3.1.2.4, netmask 255.255.255.0, host 127.0.0.1",
         "logo@2x.png, git@host.example:org/repo.git, react@18.2.0",
         "std::vector<int> a::b",
