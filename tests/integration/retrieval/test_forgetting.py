@@ -20,7 +20,9 @@ SECRET = "The merger is called Project Heron and is worth nine million."
 OTHER = "Lunch is served at noon in the canteen on the ground floor."
 
 
-async def erase(app: FastAPI, db: Database, mandate: TestMandate, subject: str, subject_id: UUID) -> dict[str, int]:
+async def erase(
+    app: FastAPI, db: Database, mandate: TestMandate, subject: str, subject_id: UUID
+) -> dict[str, int]:
     async with db.tenant_session(mandate.id) as session:
         receipt = await erasure.begin_erasure(session, cast("Subject", subject), str(subject_id), "test")
     return await erasure.finish_erasure(db, app.state.blobs, mandate.id, receipt)
@@ -60,7 +62,12 @@ async def test_nothing_speaks_of_what_was_erased(
     await query_log.drained()
     assert any("heron" in row.lower() for row in await words(db, mandate))
 
-    subject_id = {"connection": connection, "document": gone.document_ids[0], "user": user, "mandate": mandate.id}
+    subject_id = {
+        "connection": connection,
+        "document": gone.document_ids[0],
+        "user": user,
+        "mandate": mandate.id,
+    }
     counts = await erase(app, db, mandate, subject, subject_id[subject])
     left = await words(db, mandate)
     assert not any("heron" in row.lower() or "nine million" in row for row in left)
