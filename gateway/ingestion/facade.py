@@ -4,6 +4,7 @@ It runs inside the caller's transaction: document, job and outbox rows appear wi
 It hashes and compares; it neither parses nor embeds. Only this module writes the idempotency columns of `document`.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from gateway.connections.repository import ConnectionState
 from gateway.corpus import blob_repository
 from gateway.corpus.blobs import BlobStore, default_blob_store
 from gateway.corpus.embedders import embedding_model
+from gateway.corpus.secrets import contains_secret
 from gateway.db import emit_on_commit, new_id, on_commit
 from gateway.errors import ContentInvalid, NotFound, TooLarge
 from gateway.ingestion import ledger_repository, repository
@@ -35,6 +37,7 @@ from gateway.metrics import INGESTIONS
 from gateway.settings import get_settings
 from gateway.tenancy.schemas import Policy
 
+WRITTEN_BY_HAND = {"entry", "knowledge_piece"}
 DEFAULT_MIME = {"text": "text/plain", "objects": "application/x-catchment-objects"}
 
 ObjectKey = tuple[UUID | None, str, str]
@@ -119,6 +122,8 @@ async def _offer(session: AsyncSession, request: IngestionRequest, policy: Polic
     if request.source_kind in policy.neutralisation.mandatory_source_kinds and not request.neutralize:
         request = request.model_copy(update={"neutralize": True})
     content, mime_type = request.content, request.mime_type
+    if request.source_kind in WRITTEN_BY_HAND and isinstance(content, TextContent):
+        await _refuse_secrets(content.text)
     form, data, parts, size = "bytes", None, None, 0
     if isinstance(content, TextContent):
         form, data = "text", content.text.encode("utf-8", "surrogatepass")
@@ -154,6 +159,15 @@ async def _offer(session: AsyncSession, request: IngestionRequest, policy: Polic
         digest,
         _fingerprint(policy, request.neutralize),
     )
+
+
+async def _refuse_secrets(text: str) -> None:
+    """Who writes a note can take the secret out; a file that came from elsewhere is masked instead."""
+    kinds = await asyncio.to_thread(contains_secret, text)
+    if kinds:
+        raise ContentInvalid(
+            f"The text holds a secret ({', '.join(kinds)}); take it out and send it again.", kinds=kinds
+        )
 
 
 def _fingerprint(policy: Policy, neutralize: bool) -> bytes:

@@ -235,6 +235,16 @@ async def test_bad_content_gets_a_clear_error(db, tenant, blobs, monkeypatch):
         await hand_in(db, tenant, blobs, ask(tenant, "a", "1234"))
 
 
+@pytest.mark.parametrize("kind", ["entry", "knowledge_piece"])
+async def test_what_is_written_by_hand_is_refused_while_it_holds_a_secret(db, tenant, blobs, kind):
+    secret = "ghp_" + "a1B2" * 9
+    with pytest.raises(ContentInvalid, match="secret") as refused:
+        await hand_in(db, tenant, blobs, ask(tenant, "a", f"token: {secret}", sourceKind=kind))
+    assert secret not in str(refused.value)
+    [fine] = await hand_in(db, tenant, blobs, ask(tenant, "a", "the token is in the safe", sourceKind=kind))
+    assert fine.outcome == "queued"
+
+
 async def test_cancel_ends_a_live_job_and_only_a_live_one(db, tenant, blobs):
     [handle] = await hand_in(db, tenant, blobs, ask(tenant, "a", "x"))
     async with db.tenant_session(tenant.mandate_id) as session:
