@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,11 @@ from tests.fixtures.processes import REPOSITORY, free_port
 FULL = os.environ.get("CATCHMENT_ACCEPTANCE") == "full"
 KILLS = 5 if FULL else 1
 CATCHMENT = [sys.executable, "-m", "gateway"]
-# What the house promises on two otherwise idle cores. Other tests may run beside this one.
-BUSY = max(1.0, os.getloadavg()[0] / 2)
+
+
+def allowed(seconds: float) -> float:
+    """The full profile holds the promise of two idle cores; beside other tests the bound only catches a hang."""
+    return seconds if FULL else seconds * max(3.0, os.getloadavg()[0])
 
 
 class Up:
@@ -87,10 +91,10 @@ class Up:
     def kill(self) -> None:
         """The whole tree at once, as a power cut would."""
         tree = self.tree()
-        for process in tree:
-            process.send_signal(signal.SIGSTOP)
-        for process in tree:
-            process.kill()
+        for how in (signal.SIGSTOP, signal.SIGKILL):
+            for process in tree:
+                with suppress(psutil.NoSuchProcess):  # the death of one may have taken another along
+                    process.send_signal(how)
         self.process.wait(10)
         assert not psutil.wait_procs(tree, timeout=10)[1]
 
@@ -161,7 +165,7 @@ def test_a_kill_of_the_whole_tree_loses_nothing(up: Callable[..., Up], data_dir:
         house = up(data_dir)
         took = house.ready()
         print(f"ready again after kill -9 of the whole tree: {took:.1f} s (load {os.getloadavg()[0]:.1f})")
-        assert took <= 10 * BUSY
+        assert took <= allowed(10)
         assert house.instance["apiKey"] == key, "the local owner's key is kept"
         slugs = {item["slug"] for item in house.call("GET", "/mandates").json()["items"]}
         assert slugs == {"commons", "local", "acme"}
@@ -172,7 +176,7 @@ def test_a_kill_of_the_whole_tree_loses_nothing(up: Callable[..., Up], data_dir:
     again = up(data_dir)
     took = again.ready()
     print(f"second clean start: {took:.1f} s (load {os.getloadavg()[0]:.1f})")
-    assert took <= 5 * BUSY
+    assert took <= allowed(5)
     assert again.interrupt() == (0, [])
     assert not (data_dir / "instance.json").exists()
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
@@ -25,7 +26,8 @@ from gateway.corpus.search import (
     search,
 )
 from gateway.db import Database
-from gateway.errors import InvalidRequest
+from gateway.errors import InvalidRequest, StoreUnavailable
+from tests.fixtures.stores import DatabaseUrls
 from tests.integration.corpus.searching import Library, wordllama
 
 FILLER = [f"Unrelated remarks number {n} about gardening, weather and music." for n in range(60)]
@@ -341,8 +343,8 @@ async def test_a_narrow_filter_or_scope_still_fills_the_answer(library: Library)
 async def test_a_wide_view_with_little_of_it_near_the_query_is_filled_too(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "NARROW_CHUNKS", 20)  # so that 40 visible chunks count as many
-    monkeypatch.setattr(candidates, "WIDER", 2)
+    # so that 40 visible chunks count as many
+    monkeypatch.setattr(candidates, "STEPS", (("wide", 1), ("narrow", 20), ("wide", 2), ("narrow", None)))
     crowd = [f"pump pump pump station number {n} pump" for n in range(600)]
     await library.put(*crowd)
     await library.put(*(f"valve remark {n} with a pump" for n in range(40)), tags=["few"])
@@ -448,6 +450,30 @@ async def test_a_reranker_has_the_last_word(library: Library) -> None:
     assert result.hits[0].score == pytest.approx(0.25)
 
 
+async def test_a_connection_revoked_while_a_reranker_thinks_is_not_served(library: Library) -> None:
+    connection_id = await library.connect()
+    await library.put("mail about the merger", connection_id=connection_id, source_kind="outlook_message")
+    await library.put(
+        "shared words on the merger", connection_id=connection_id, source_kind="outlook_message"
+    )
+    await library.put("shared words on the merger", title="Wiki")
+
+    class Revoking(Backwards):
+        async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+            async with library.db.tenant_session(library.mandate_id) as session:
+                await connections.revoke(session, connection_id)
+            return await super().scores(query, texts)
+
+    viewer = Member(library.mandate_id)
+    result = await search(library.db, wordllama(), viewer, SearchQuery(q="merger"), reranker=Revoking())
+    [hit] = result.hits
+    assert (hit.text, hit.title) == ("shared words on the merger", "Wiki")
+    assert [source.title for source in hit.sources] == ["Wiki"]
+    assert hit.citation == hit.sources[0]
+    assert hit.chunk_id == hit.citation.chunk_id
+    assert "outlook" not in hit.prompt_text
+
+
 class Gone:
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         raise RerankerUnavailable("gone")
@@ -494,6 +520,24 @@ async def test_a_search_waits_for_no_second_connection(library: Library) -> None
     await library.put("pump", *FILLER)
     found = await asyncio.gather(*(library.texts("pump") for _ in range(30)))
     assert all(texts[0] == "pump" for texts in found)
+
+
+async def test_a_search_that_loses_its_connection_says_so_and_the_next_one_works(
+    library: Library, monkeypatch: pytest.MonkeyPatch, database_urls: DatabaseUrls
+) -> None:
+    await library.put("pump")
+    resolve = search_repository.resolve
+
+    async def cut_off(connection, *arguments):
+        with psycopg.connect(database_urls.superuser_url, autocommit=True) as admin:
+            admin.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
+        return await resolve(connection, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(search_repository, "resolve", cut_off)
+        with pytest.raises(StoreUnavailable):
+            await library.texts("pump")
+    assert await library.texts("pump") == ["pump"]
 
 
 def test_a_query_is_a_value() -> None:
