@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 import gateway.console.routes
 import gateway.corpus.routes
 import gateway.ingestion.routes
-import gateway.mcp_server
+import gateway.mcp_routes
 import gateway.tenancy.routes
 from gateway import metrics, retrieval
 from gateway.corpus.blobs import BlobStore
@@ -135,7 +135,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(house)
     for router in API_ROUTERS:
         app.include_router(router, prefix=API_PREFIX)
-    app.include_router(gateway.mcp_server.router)
+    app.include_router(gateway.mcp_routes.router)
     app.include_router(gateway.console.routes.router)
     gateway.console.routes.mount_static(app)
     return app

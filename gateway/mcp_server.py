@@ -10,20 +10,18 @@ from typing import Any, cast
 from uuid import UUID
 
 import mcp_types as types
-from fastapi import APIRouter
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.corpus import context_repository, repository, service
 from gateway.corpus.boundary import wrap
 from gateway.errors import CatchmentError, NotFound
 from gateway.mcp_tools import TOOLS, call
-from gateway.tenancy.access import Principal, Reader
+from gateway.tenancy.access import Principal
 from gateway.wire import decode_cursor, encode_cursor
 
 INSTRUCTIONS = (
@@ -173,23 +171,3 @@ class McpEndpoint:
         if self._manager is None:
             raise RuntimeError("enter McpEndpoint.running() in the application's lifespan")
         await self._manager.handle_request(scope, receive, send)
-
-
-class _HandedOver(Response):
-    """A response that another ASGI application writes."""
-
-    def __init__(self, endpoint: McpEndpoint) -> None:
-        super().__init__()
-        self._endpoint = endpoint
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._endpoint(scope, receive, send)
-
-
-router = APIRouter(include_in_schema=False)
-
-
-@router.api_route("/mcp", methods=["GET", "POST", "DELETE"])
-async def mcp(request: Request, _principal: Reader) -> Response:
-    """Whoever may read gets in; what a tool needs beyond that, it asks for itself."""
-    return _HandedOver(request.app.state.mcp)

@@ -1,7 +1,7 @@
 """What the gateway needs to answer questions, put together in one place for `app.py`.
 
     retrieval.ROUTERS                    under /v1
-    gateway.mcp_server.router            as it is: /mcp
+    gateway.mcp_routes.router            as it is: /mcp
     async with retrieval.running(app)    inside the lifespan, once `app.state.db` and `.settings` are there
 
 It sets `app.state.embedder`, `.chat_model` (or None), `.picture_pool`, `.query_log` and `.mcp`.
@@ -22,7 +22,7 @@ from gateway.corpus.chat import ChatModel
 from gateway.corpus.embedders import build_embedder
 from gateway.corpus.pictures import picture_pool
 from gateway.insights.query_log import QueryLog
-from gateway.mcp_server import McpEndpoint
+from gateway.mcp_routes import McpDoor
 from gateway.settings import Settings
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -44,15 +44,15 @@ async def running(app: FastAPI) -> AsyncGenerator[None]:
         api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else None,
         base_url=settings.openai_base_url,
     )
+    # Both start with their first use, so that a start does not wait for them.
+    app.state.mcp = McpDoor()
+    app.state.picture_pool = picture_pool()
     try:
-        app.state.mcp = McpEndpoint()
-        async with (
-            picture_pool() as app.state.picture_pool,
-            QueryLog(app.state.db) as app.state.query_log,
-            app.state.mcp.running(),
-        ):
+        async with QueryLog(app.state.db) as app.state.query_log:
             yield
     finally:
+        await app.state.mcp.aclose()
+        await app.state.picture_pool.aclose()
         await app.state.embedder.aclose()
         if app.state.chat_model is not None:
             await app.state.chat_model.aclose()

@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-import gateway.mcp_server
+import gateway.mcp_routes
 from gateway import retrieval
 from gateway.app import create_app
 from gateway.corpus.embedders import Embedder
@@ -31,7 +31,7 @@ async def app(settings: Settings) -> AsyncIterator[FastAPI]:
             return
         for router in retrieval.ROUTERS:
             gateway_app.include_router(router, prefix="/v1")
-        gateway_app.include_router(gateway.mcp_server.router)
+        gateway_app.include_router(gateway.mcp_routes.router)
         async with retrieval.running(gateway_app):
             yield gateway_app
 
