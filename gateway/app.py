@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import Any, cast
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -24,7 +23,7 @@ from gateway.http import API_PREFIX, EXCEPTION_HANDLERS, Db, RequestContext
 from gateway.ingestion import bell
 from gateway.ingestion import repository as ledger
 from gateway.logs import emit
-from gateway.migration import head_revision
+from gateway.schema import newest_revision
 from gateway.settings import Settings
 from gateway.tenancy import repository as tenancy
 from gateway.tenancy.access import Authentication, Reader
@@ -57,9 +56,6 @@ async def readyz(request: Request, db: Db) -> Response:
     )
 
 
-_code_revision = cache(head_revision)  # read from the files once; they do not change under a running process
-
-
 async def _database_checks(db: Database) -> dict[str, str]:
     try:
         async with db.routing_session() as session:
@@ -67,7 +63,7 @@ async def _database_checks(db: Database) -> dict[str, str]:
             age = await tenancy.sweeper_age_seconds(session)
     except (StoreUnavailable, DBAPIError) as error:
         return {"database": f"does not answer ({type(error).__name__})"}
-    head = _code_revision()
+    head = newest_revision()
     silent = age is not None and age > SWEEPER_SILENCE_SECONDS
     behind = f"at {revision}, this version needs {head}: catchment migrate"
     return {

@@ -91,9 +91,9 @@ class Settler:
         await repository.drop_index(owner, model)
         for mandate_id in large:
             await self._mark(mandate_id, model, settled=True, batch=BULK_BATCH)
-        await repository.build_index(owner, model, width)
-        census = await self._census(model)
-        self._emit(model, sum(count.settled for count in census.values()), began)
+        rows = sum(count.settled for count in (await self._census(model)).values())
+        await repository.build_index(owner, model, width, rows)
+        self._emit(model, rows, began)
 
     async def _add(self, model: str, large: set[UUID]) -> None:
         began = time.monotonic()

@@ -46,7 +46,7 @@ METHODS: dict[str, Method] = {"dense": "dense", "bm25": "bm25", "hybrid": "conve
 BATCH = 2_000  # passages per store transaction, as the pipeline gathers them
 SEGMENT = 10_000  # passages per lexical segment once the background has merged them
 LARGE = 5_000  # from here on the settler would have built the index
-WARM_UP, MEASURED = 20, 200  # queries per kind
+WARM_UP, MEASURED = 20, 150  # queries per kind
 THROWN_AWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
@@ -64,11 +64,12 @@ class Instance:
         """What the settler does for a large mandate."""
         async with self.db.tenant_session(self.mandate_id) as session:
             width = await settlement_repository.dimensions(session, model)
-            while await settlement_repository.mark(session, model, settled=True, limit=SEGMENT):
-                pass
+            rows = 0
+            while moved := await settlement_repository.mark(session, model, settled=True, limit=SEGMENT):
+                rows += moved
         address = f"postgresql://{self.owner_url.partition('://')[2]}"
         async with await AsyncConnection.connect(address, autocommit=True) as owner:
-            await settlement_repository.build_index(owner, model, width or 0)
+            await settlement_repository.build_index(owner, model, width or 0, rows)
             await settlement_repository.tidy(owner)
 
 
@@ -158,7 +159,9 @@ async def answer_with(
 # -- speed
 
 
-async def bench_search(chunks: int = 100_000, *, tell: Tell = silent) -> dict[str, Any]:
+async def bench_search(
+    chunks: int = 100_000, *, measured: int = MEASURED, tell: Tell = silent
+) -> dict[str, Any]:
     """Milliseconds, p50 and p99, per kind of query, beside bare queries of the same run."""
     synthetic = SyntheticText(seed=1)
     async with instance() as house:
@@ -178,7 +181,7 @@ async def bench_search(chunks: int = 100_000, *, tell: Tell = silent) -> dict[st
         for kind in KINDS:
             tell(f"{kind} queries")
             figures[kind] = await _measure(
-                house, synthetic, [synthetic.query(kind) for _ in range(WARM_UP + MEASURED)]
+                house, synthetic, [synthetic.query(kind) for _ in range(WARM_UP + measured)]
             )
         return figures
 
@@ -214,7 +217,7 @@ async def _bare(house: Instance, embedder: Embedder, shelves: Shelves, q: str) -
         state = await search_repository.read_state(connection, house.mandate_id, embedder.model)
         began = time.perf_counter()
         near = await search_repository.nearest(
-            connection, house.mandate_id, space, settled=state.settled, limit=depth
+            connection, house.mandate_id, space, share=state.share, limit=depth
         )
         index = time.perf_counter() - began
         scores = await (await shelves.read(connection, house.mandate_id, terms)).score(groups, depth)

@@ -1,16 +1,16 @@
 """What one mandate offers for a query: visible texts with both their scores.
 
 Both legs first look wide, as if everything were visible, and drop what the view hides: right and quick as long as
-the view shows a fair share of the mandate. When too little is left, the view is narrow; then its chunks are
-listed and both legs search them alone, exactly. So neither scope nor filters starve a result. That a view is narrow is
-remembered for a minute, to go the right way at once; it is a guess about speed only.
+the view shows a fair share of the mandate. When too little is left they look further, and when the view is so narrow
+that this does not help, its chunks are listed and both legs search them alone, exactly. So neither scope nor filters
+starve a result. How far a view made us go is remembered for a minute, to begin there; it is a guess about speed only.
 """
 
 import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from gateway.corpus import search_repository as repository
 from gateway.corpus.lexical.terms import query_terms
@@ -19,9 +19,15 @@ from gateway.corpus.search_repository import Connection, Found, Neighbour, Space
 from gateway.corpus.shelves import Postings, Scores, Shelves
 
 DEPTH = 50  # texts per leg that take part in the fusion, at least, and beyond the page
-WIDER = 20  # times as deep, for a view that shows much but little near the query
-NARROW_CHUNKS = 20_000  # up to here a view is listed and searched exactly
-NARROW_SECONDS = 60.0
+# How far to go, one after the other: so many times as deep, or the whole view if it shows no more chunks than that.
+STEPS: tuple[tuple[Literal["wide", "narrow"], int | None], ...] = (
+    ("wide", 1),
+    ("wide", 5),
+    ("narrow", 20_000),
+    ("wide", 20),
+    ("narrow", None),
+)
+HINT_SECONDS = 60.0
 ROUNDS = 5  # of looking past texts that fill a list with their copies
 
 
@@ -64,20 +70,23 @@ class Candidates:
 
 
 class Hints:
-    """Views that turned out narrow, for a while."""
+    """With which step to begin, for views where the first ones did not suffice of late."""
 
     def __init__(self, size: int = 1000) -> None:
-        self._until: OrderedDict[Any, float] = OrderedDict()
+        self._kept: OrderedDict[Any, tuple[int, float]] = OrderedDict()
         self._size = size
 
-    def is_narrow(self, view: View) -> bool:
-        return self._until.get(view.key, 0.0) > time.monotonic()
+    def first_step(self, view: View) -> int:
+        step, until = self._kept.get(view.key, (0, 0.0))
+        return step if until > time.monotonic() else 0
 
-    def note_narrow(self, view: View) -> None:
-        self._until[view.key] = time.monotonic() + NARROW_SECONDS
-        self._until.move_to_end(view.key)
-        if len(self._until) > self._size:
-            self._until.popitem(last=False)
+    def note(self, view: View, step: int) -> None:
+        if step == 0 or self.first_step(view) == step:
+            return
+        self._kept[view.key] = (step, time.monotonic() + HINT_SECONDS)
+        self._kept.move_to_end(view.key)
+        if len(self._kept) > self._size:
+            self._kept.popitem(last=False)
 
 
 class Quest:
@@ -96,7 +105,7 @@ class Quest:
         self._connection, self._view, self._shelves, self._hints = connection, view, shelves, hints
         self._space, self._limit = space, limit
         self._depth = max(min(3 * limit, limit + DEPTH), DEPTH)
-        self._settled = False
+        self._share: float | None = None
         self._phrases: list[Phrase] = []
         self._postings: Postings | None = None
         self._scoring: asyncio.Task[Scores] | None = None
@@ -105,7 +114,7 @@ class Quest:
         state = await repository.read_state(self._connection, self._view.mandate_id, model)
         if not state.languages:
             return Candidates()
-        self._settled = state.settled
+        self._share = state.share
         if lexical:
             await self._read_words(query, state.languages)
         try:
@@ -124,24 +133,25 @@ class Quest:
         self._scoring = asyncio.create_task(self._postings.score(groups, self._depth))
 
     async def _look(self) -> Candidates:
-        found = None if self._hints.is_narrow(self._view) else await self._look_wide(self._depth)
-        if found is None:
-            found = await self._look_narrow(NARROW_CHUNKS)
-        if found is None:
-            found = await self._look_wide(self._depth * WIDER)
-        if found is None:
-            found = await self._look_narrow(None)
-        return found or Candidates()
+        for step in range(self._hints.first_step(self._view), len(STEPS)):
+            how, much = STEPS[step]
+            found = await (
+                self._look_narrow(much) if how == "narrow" else self._look_wide(self._depth * (much or 1))
+            )
+            if found is not None:
+                self._hints.note(self._view, step)
+                return found
+        return Candidates()
 
     async def _look_wide(self, depth: int) -> Candidates | None:
         """None when the view hides so much of the lists that what is left would not fill the answer."""
         neighbours: list[Neighbour] = []
         if self._space:
             neighbours = await repository.nearest(
-                self._connection, self._view.mandate_id, self._space, settled=self._settled, limit=depth
+                self._connection, self._view.mandate_id, self._space, share=self._share, limit=depth
             )
         # An index scan may end early, on its budget; an exact one only with the last vector.
-        cut = bool(self._space) and (self._settled or len(neighbours) == depth)
+        cut = bool(self._space) and (self._share is not None or len(neighbours) == depth)
         return await self._combine(neighbours, depth, cut=cut, only=None)
 
     async def _look_narrow(self, most: int | None) -> Candidates | None:
@@ -150,7 +160,6 @@ class Quest:
         numbers = await repository.allowed_numbers(self._connection, self._view, limit)
         if most is not None and len(numbers) > most:
             return None
-        self._hints.note_narrow(self._view)
         if not numbers:
             return Candidates()
         neighbours: list[Neighbour] = []

@@ -6,9 +6,8 @@ commons first, then the caller's mandate, and last the page of hits, which looks
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Literal, Protocol
+from dataclasses import replace
+from typing import Protocol
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -16,120 +15,48 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.corpus import search_repository as repository
 from gateway.corpus.boundary import wrap
 from gateway.corpus.candidates import Candidates, Hints, Quest
-from gateway.corpus.citations import Citation, citation_of
+from gateway.corpus.citations import citation_of
 from gateway.corpus.embedders import Embedder, EmbedderUnavailable
 from gateway.corpus.fusion import fuse
-from gateway.corpus.lexical.terms import query_terms
 from gateway.corpus.rerankers import RerankerUnavailable
-from gateway.corpus.search_repository import Connection, Filters, Found, Space, View
+from gateway.corpus.search_models import (
+    MAX_LIMIT,
+    Hit,
+    Member,
+    Method,
+    Origin,
+    QueryEmpty,
+    QueryTooLong,
+    SearchInvalid,
+    SearchQuery,
+    SearchResult,
+    Viewer,
+    check_query,
+)
+from gateway.corpus.search_repository import Connection, Found, Space, View
 from gateway.corpus.shelves import Shelves
 from gateway.db import COMMONS, Database, enter_tenant, new_id, raw_connection
-from gateway.errors import InvalidRequest
 from gateway.metrics import SEARCH_SECONDS, SEARCHES
 
-MAX_QUERY_CHARACTERS = 1000
-MAX_LIMIT = 100
+__all__ = [
+    "MAX_LIMIT",
+    "Hit",
+    "Member",
+    "Method",
+    "Origin",
+    "QueryEmpty",
+    "QueryTooLong",
+    "Reranker",
+    "SearchInvalid",
+    "SearchQuery",
+    "SearchResult",
+    "Viewer",
+    "answer",
+    "search",
+]
+
 RERANKED = 50  # hits a reranker looks at
 PHRASE_WEIGHT = 1.1  # a little more than everything else can score
-
-Origin = Literal["sdk", "dashboard", "cli", "mcp"]
-Method = Literal["convex", "rrf", "dense", "bm25"]  # the last two are single legs, for measuring
-
-
-class QueryEmpty(InvalidRequest):
-    """The query holds nothing to look for."""
-
-    code = "search.query_empty"
-
-
-class QueryTooLong(InvalidRequest):
-    """The query is too long."""
-
-    code = "search.query_too_long"
-
-
-class SearchInvalid(InvalidRequest):
-    """The search cannot be run as asked."""
-
-    code = "search.invalid"
-
-
-class Viewer(Protocol):
-    """Who is asking; a `Principal` is one. A viewer without a user sees what is shared with the whole mandate."""
-
-    @property
-    def mandate_id(self) -> UUID: ...
-    @property
-    def user_id(self) -> UUID | None: ...
-
-
-@dataclass(frozen=True)
-class Member:
-    """A viewer without a request: the context builder, tests, the command line."""
-
-    mandate_id: UUID
-    user_id: UUID | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchQuery:
-    """Values of one filter are alternatives; every filter given must hold.
-
-    `since` and `until` bound the moment a document entered the corpus.
-    """
-
-    q: str
-    limit: int = 10
-    types: Sequence[str] | None = None
-    source_kinds: Sequence[str] | None = None
-    connection_id: UUID | None = None
-    source_id: str | None = None
-    feature_instance_id: UUID | None = None
-    tags: Sequence[str] | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    origin: Origin = "sdk"
-    method: Method = "convex"
-
-    def filters(self) -> Filters:
-        return Filters(
-            types=_listed(self.types),
-            source_kinds=_listed(self.source_kinds),
-            connection_id=self.connection_id,
-            source_id=self.source_id,
-            feature_instance_id=self.feature_instance_id,
-            tags=_listed(self.tags),
-            since=self.since,
-            until=self.until,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hit:
-    """One text. `citation` is its first source; `sources` are all that the caller may see, that one included."""
-
-    chunk_id: UUID
-    document_id: UUID
-    score: float
-    text: str
-    prompt_text: str
-    title: str
-    citation: Citation
-    sources: list[Citation]
-    heading_path: str
-    token_count: int
-    language: str
-    scope: str
-    cosine: float | None  # comparable across searches with one embedder, unlike `score`
-    bm25: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchResult:
-    query_id: UUID
-    took_ms: int
-    hits: list[Hit]
-    degraded: bool  # the embedding service was away: found by words alone
 
 
 class Reranker(Protocol):
@@ -172,7 +99,9 @@ async def answer(
     async with db.tenant_session(COMMONS) as session:
         hits = await looked.hits(session)
     if reranker is not None and hits:
-        hits = await _reranked(reranker, query.q, hits)
+        hits = (await _reranked(reranker, query.q, hits))[: query.limit]
+        async with db.tenant_session(COMMONS) as session:  # that took its time: what may be seen now?
+            hits = await looked.still_visible(session, hits)
     elapsed = time.perf_counter() - began
     SEARCHES.labels(query.origin).inc()
     SEARCH_SECONDS.observe(elapsed)
@@ -182,22 +111,6 @@ async def answer(
         hits=hits[: query.limit],
         degraded=space is None and query.method != "bm25",
     )
-
-
-def check_query(query: SearchQuery) -> None:
-    if len(query.q) > MAX_QUERY_CHARACTERS:
-        raise QueryTooLong(
-            f"A query has at most {MAX_QUERY_CHARACTERS} characters; this one has {len(query.q)}."
-        )
-    if not query_terms(query.q, ()):
-        raise QueryEmpty("Say what to look for: the query holds no letter and no digit.")
-    if not 1 <= query.limit <= MAX_LIMIT:
-        raise SearchInvalid(f"`limit` lies between 1 and {MAX_LIMIT}, not at {query.limit}.")
-    if query.since and query.until and query.since > query.until:
-        raise SearchInvalid("`from` lies after `to`: nothing can match.")
-    words = (query.source_id or "", *(query.types or ()), *(query.source_kinds or ()), *(query.tags or ()))
-    if any("\0" in word or not _encodable(word) for word in words):
-        raise SearchInvalid("A filter holds a character that no text can hold.")
 
 
 class _Look:
@@ -227,6 +140,18 @@ class _Look:
         scores = self._fused(found)
         best = sorted(scores, key=lambda text_hash: -scores[text_hash])[: self._limit]
         return [_hit(found, text_hash, scores[text_hash]) for text_hash in best]
+
+    async def still_visible(self, session: AsyncSession, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits without what was revoked, deleted or hidden since they were found."""
+        connection = await raw_connection(session)
+        await repository.begin(connection)
+        hashes = [bytes.fromhex(hit.citation.content_hash) for hit in hits]
+        rows: list[Found] = []
+        for mandate_id in (COMMONS, self._viewer.mandate_id):
+            await enter_tenant(session, mandate_id)
+            rows += await repository.resolve(connection, self._view(mandate_id), None, hashes, ())
+        visible = {row.chunk_id for row in rows}
+        return [kept for hit in hits if (kept := _narrowed(hit, visible)) is not None]
 
     async def _candidates(self, connection: Connection, mandate_id: UUID) -> Candidates:
         quest = Quest(
@@ -295,6 +220,30 @@ def origin_of(chunk: Found) -> dict[str, str | None]:
     }
 
 
+def _narrowed(hit: Hit, visible: set[str]) -> Hit | None:
+    sources = [source for source in hit.sources if str(source.chunk_id) in visible]
+    if not sources or sources == hit.sources:
+        return hit if sources else None
+    first = sources[0]
+    return replace(
+        hit,
+        sources=sources,
+        citation=first,
+        chunk_id=first.chunk_id,
+        document_id=first.document_id,
+        title=first.title,
+        prompt_text=wrap(
+            hit.text,
+            {
+                "source": first.source_kind,
+                "title": first.title,
+                "uri": first.uri,
+                "chunk": str(first.chunk_id),
+            },
+        ),
+    )
+
+
 async def _reranked(reranker: Reranker, q: str, hits: list[Hit]) -> list[Hit]:
     try:
         scores = await reranker.scores(q, [hit.text for hit in hits])
@@ -302,11 +251,3 @@ async def _reranked(reranker: Reranker, q: str, hits: list[Hit]) -> list[Hit]:
         return hits
     ranked = sorted(zip(scores, hits, strict=True), key=lambda pair: -pair[0])
     return [replace(hit, score=float(score)) for score, hit in ranked]
-
-
-def _listed(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    return tuple(sorted(set(values))) if values else None
-
-
-def _encodable(word: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in word)

@@ -18,6 +18,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus.repository import VISIBLE
+from gateway.corpus.settlement_repository import index_name
 from gateway.db import tenant_of
 
 Connection = AsyncConnection[Any]
@@ -96,12 +97,14 @@ def statements(given: tuple[str, ...]) -> Statements:
         allowed=f"""
             SELECT c.number FROM {_CHUNKS} WHERE d.mandate_id = %(mandate_id)s AND {view} LIMIT %(limit)s
             """.encode(),
+        # OFFSET 0 keeps the planner from reading all vectors to find a few thousand of them.
         nearest_allowed=f"""
-            SELECT t.text_hash, v.embedding <=> %(query)s::halfvec AS distance
+            SELECT t.text_hash, n.distance
             FROM (SELECT DISTINCT c.text_hash FROM {_CHUNKS} WHERE d.mandate_id = %(mandate_id)s AND {view}) t
-            JOIN text_vector v
-                ON v.mandate_id = %(mandate_id)s AND v.model = %(model)s AND v.text_hash = t.text_hash
-            ORDER BY distance LIMIT %(limit)s
+            CROSS JOIN LATERAL (
+                SELECT v.embedding <=> %(query)s::halfvec AS distance FROM text_vector v
+                WHERE v.mandate_id = %(mandate_id)s AND v.model = %(model)s AND v.text_hash = t.text_hash OFFSET 0) n
+            ORDER BY n.distance LIMIT %(limit)s
             """.encode(),
         texts=f"""
             SELECT c.number, c.text FROM {_CHUNKS}
@@ -143,7 +146,8 @@ async def begin(connection: Connection) -> bool:
 
 class State(NamedTuple):
     languages: list[str]
-    settled: bool  # the mandate has vectors in the HNSW index
+    # How much of the HNSW index is this mandate's, from 0 to 1; None: it has nothing in it.
+    share: float | None
 
 
 _STATE = """
@@ -154,15 +158,23 @@ WITH RECURSIVE held(language) AS (
             WHERE mandate_id = %(mandate_id)s AND language > held.language ORDER BY language LIMIT 1)
     FROM held WHERE held.language IS NOT NULL)
 SELECT ARRAY(SELECT language FROM held WHERE language IS NOT NULL),
-       EXISTS (SELECT FROM text_vector WHERE mandate_id = %(mandate_id)s AND model = %(model)s AND settled)
+       EXISTS (SELECT FROM text_vector WHERE mandate_id = %(mandate_id)s AND model = %(model)s AND settled),
+       (SELECT sum(chunks)::float FROM segment WHERE mandate_id = %(mandate_id)s),
+       (SELECT reltuples::float FROM pg_class WHERE oid = to_regclass(%(index)s))
 """
 
 
 async def read_state(connection: Connection, mandate_id: UUID, model: str) -> State:
     """Which languages the mandate holds (a hop per language, not a scan) and how its vectors are searched."""
-    cursor = await connection.execute(_STATE, {"mandate_id": mandate_id, "model": model}, prepare=True)
-    languages, settled = cast("tuple[list[str], bool]", await cursor.fetchone())
-    return State(languages, settled)
+    cursor = await connection.execute(
+        _STATE, {"mandate_id": mandate_id, "model": model, "index": index_name(model)}, prepare=True
+    )
+    languages, settled, chunks, indexed = cast(
+        "tuple[list[str], bool, float | None, float | None]", await cursor.fetchone()
+    )
+    # Chunks stand for vectors, whose exact number would take a scan; a guess about effort may be rough.
+    share = min(max((chunks or 0.0) / max(indexed or 0.0, 1.0), 0.01), 1.0)
+    return State(languages, share if settled else None)
 
 
 # -- the lexical leg
@@ -210,14 +222,15 @@ NEAREST = {True: f"({_SETTLED}) UNION ALL ({_UNSETTLED})", False: _UNSETTLED}
 
 
 async def nearest(
-    connection: Connection, mandate_id: UUID, space: Space, *, settled: bool, limit: int
+    connection: Connection, mandate_id: UUID, space: Space, *, share: float | None, limit: int
 ) -> list[Neighbour]:
     """The mandate's nearest texts, best first: settled ones by the index, the rest exactly. Visibility comes later."""
-    # Twice what is wanted: the end of a list as long as ef_search is poor.
-    width = min(max(2 * limit, LEAST_EF_SEARCH), MOST_EF_SEARCH)
+    # Twice what is wanted, because the end of a list as long as ef_search is poor; and the more the smaller the share,
+    # because other mandates' vectors take their places in the list before they are dropped.
+    width = min(int(max(2 * limit, LEAST_EF_SEARCH) / (share or 1.0)), MOST_EF_SEARCH)
     cursor = AsyncClientCursor(connection)
     await cursor.execute(
-        f"SET LOCAL hnsw.ef_search = {width}; {NEAREST[settled]}".encode(),
+        f"SET LOCAL hnsw.ef_search = {width}; {NEAREST[share is not None]}".encode(),
         nearest_parameters(mandate_id, space, limit),
     )
     cursor.nextset()

@@ -16,6 +16,7 @@ from gateway.db import tenant_of
 Owner = AsyncConnection[Any]
 
 MOST_DIMENSIONS = 4000  # pgvector's limit for an HNSW index over half vectors
+LEAST_MEMORY, MOST_MEMORY = 64 * 1024, 2 * 1024 * 1024  # kB that a build may take
 
 
 class Count(NamedTuple):
@@ -102,7 +103,14 @@ async def drop_index(owner: Owner, model: str) -> None:
     )
 
 
-async def build_index(owner: Owner, model: str, width: int) -> None:
+async def build_index(owner: Owner, model: str, width: int, rows: int) -> None:
+    """Without blocking readers or writers. A graph that does not fit into memory while it is built takes many times as long."""
+    needed = rows * (2 * width + 1200) // 1024  # kB; a vector, its neighbours and their bookkeeping
+    await owner.execute(
+        sql.SQL("SET maintenance_work_mem = {}").format(
+            sql.Literal(f"{min(max(needed, LEAST_MEMORY), MOST_MEMORY)}kB")
+        )
+    )
     await owner.execute(
         sql.SQL(
             "CREATE INDEX CONCURRENTLY {} ON text_vector USING hnsw ((embedding::halfvec({})) halfvec_cosine_ops) "

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gateway.corpus import search_repository as repository
 from gateway.corpus.lexical.bm25 import K1, B, Shelf
 from gateway.corpus.lexical.postings import Directory
+from gateway.errors import StoreUnavailable
 
 MAX_CHUNKS = 2_000_000  # about 40 bytes each
 
@@ -126,13 +127,12 @@ class Shelves:
         self, connection: repository.Connection, mandate_id: UUID, terms: Sequence[str]
     ) -> Postings:
         """Postings of these terms with the mandate's current shelf."""
-        for attempt in range(3):
+        for _ in range(3):  # a merge now and then is normal, three during one search are not
             try:
                 return await self._read(connection, mandate_id, terms)
             except SegmentChanged:
-                if attempt == 2:  # a merge now and then is normal, three during one search are not
-                    raise
-        raise AssertionError("unreachable")
+                continue
+        raise StoreUnavailable("The index is being rewritten; try again in a moment.")
 
     async def _read(
         self, connection: repository.Connection, mandate_id: UUID, terms: Sequence[str]

@@ -18,7 +18,7 @@ import gateway.app  # noqa: F401 - every noun's models are registered by its imp
 from gateway.db import Database, sqlalchemy_url
 from gateway.errors import ConfigurationError
 from gateway.migration import alembic_config, head_revision, migrate
-from gateway.schema import Base
+from gateway.schema import Base, newest_revision
 from tests.fixtures.stores import DatabaseUrls
 
 # Everything a migration can leave behind, in one comparable list.
@@ -171,3 +171,7 @@ async def test_a_runtime_role_that_row_security_would_not_bind_is_refused(scratc
     db = Database(scratch.runtime_url, pool_size=1)
     await db.check_role()
     await db.dispose()
+
+
+def test_the_newest_revision_by_name_is_alembics_head() -> None:
+    assert newest_revision() == head_revision()
