@@ -201,6 +201,7 @@ PLAIN: dict[str, Value] = {
     "after": either(None),
     "list_chunks.after": either(-1),
     "limit": either(1, 50),
+    "share": either(None, 0.01, 1.0),
     "revision": either(1),
     "seconds": either(5.0),
     "lease_seconds": either(5.0),
