@@ -1,1 +1,1 @@
-
+"""Vendor adapters: authorise, list, fetch, watch. No database, no queue, no embeddings."""

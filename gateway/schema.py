@@ -19,7 +19,9 @@ TENANT_FREE_TABLES: dict[str, str] = {
     "heartbeat": "when each kind of background loop last ran",
     "key_route": "hash of an API key → mandate",
     "mandate_route": "slug → mandate, and the operator's list",
+    "oauth_state": "hash of a consent's state → mandate, connection, user",
     "session_route": "hash of a login link or session cookie → mandate",
+    "webhook_route": "a vendor's subscription id → mandate and watch",
 }
 
 
