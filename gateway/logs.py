@@ -58,6 +58,14 @@ CATALOGUE: dict[str, Event] = {
         ("mandateId", "receiptId", "subject", "documents", "chunks", "durationMs"),
         "an erasure finished",
     ),
+    "ingestion.retention.done": Event(
+        "info",
+        ("mandateId", "sourceKind", "documents", "chunks"),
+        "documents older than their kind may be were erased",
+    ),
+    "ingestion.exported": Event(
+        "info", ("mandateId", "userId", "documents", "durationMs"), "everything about a user was handed out"
+    ),
     "ingestion.quota.reached": Event(
         "warning", ("mandateId", "reason"), "a quota of the mandate keeps content out"
     ),

@@ -1,12 +1,16 @@
-"""Housekeeping between jobs: small lexical segments are merged, vectors and bytes nobody refers to are collected."""
+"""Housekeeping between jobs: what has outlived its time goes, small lexical segments are merged, vectors and bytes nobody
+refers to are collected.
+"""
 
 import asyncio
+import time
 from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
 
 from gateway.corpus import blob_repository, chunk_repository, lexicon, vector_repository
 from gateway.corpus.blobs import BlobStore
+from gateway.corpus.erasure import expire_documents
 from gateway.db import Database, emit_on_commit
 from gateway.errors import StoreUnavailable
 from gateway.insights.service import apply_retention
@@ -17,12 +21,14 @@ from gateway.tenancy import repository as tenancy
 SMALL_SEGMENT = 2000  # chunks; a search reads every segment of a term, so many small ones cost it
 CROWD = 8  # that many small segments of one owner are merged
 UNUSED_UPLOAD_SECONDS = 24 * 3600
+ORPHANS_SECONDS = 3600  # to find an object without a row, all of them must be listed
 
 
 class Maintenance:
     def __init__(self, db: Database, settings: Settings) -> None:
         self._db, self._blobs = db, BlobStore.of(settings)
         self._seconds = settings.maintenance_seconds
+        self._orphans_sought: dict[UUID, float] = {}
 
     async def run(self) -> None:
         while True:
@@ -37,6 +43,7 @@ class Maintenance:
 
     async def tidy(self, mandate_id: UUID) -> None:
         await apply_retention(self._db, mandate_id)
+        await expire_documents(self._db, self._blobs, mandate_id)
         async with self._db.tenant_session(mandate_id) as session:
             owners = await chunk_repository.crowded_owners(session, fewer_than=SMALL_SEGMENT, at_least=CROWD)
         for owner_id in owners:
@@ -53,3 +60,8 @@ class Maintenance:
                 session, None, older_than_seconds=UNUSED_UPLOAD_SECONDS
             )
             await self._blobs.delete_objects(mandate_id, [digest for digest, in_store in gone if in_store])
+        now = time.monotonic()
+        if now - self._orphans_sought.get(mandate_id, -ORPHANS_SECONDS) >= ORPHANS_SECONDS:
+            self._orphans_sought[mandate_id] = now
+            async with self._db.tenant_session(mandate_id) as session:
+                await self._blobs.collect_orphans(session)

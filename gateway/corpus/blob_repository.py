@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -113,10 +112,3 @@ async def delete_unreferenced(
         {"mandate_id": tenant_of(session), "digests": found, "age": older_than_seconds},
     )
     return [(row.sha256, row.in_store) for row in rows]
-
-
-async def uploads_of(session: AsyncSession, user_id: UUID) -> list[bytes]:
-    rows = await session.scalars(
-        text("SELECT sha256 FROM blob_upload WHERE principal = :principal"), {"principal": f"user:{user_id}"}
-    )
-    return list(rows)

@@ -74,6 +74,26 @@ class BlobStore:
             except FileNotFoundError:
                 continue
 
+    async def collect_orphans(self, session: AsyncSession) -> int:
+        """Deletes objects without a row: whoever wrote them died before its commit. A living writer holds the lock."""
+        mandate_id, gone = tenant_of(session), 0
+        async for listed in obstore.list(self._store, prefix=f"{mandate_id}/"):
+            digests = {digest for entry in listed if (digest := _digest(entry["path"])) is not None}
+            suspects = sorted(digests - await repository.known_hashes(session, sorted(digests)))
+            if suspects:
+                await repository.lock_hashes(session, suspects)
+                orphans = sorted(set(suspects) - await repository.known_hashes(session, suspects))
+                await self.delete_objects(mandate_id, orphans)
+                gone += len(orphans)
+        return gone
+
+
+def _digest(path: str) -> bytes | None:
+    try:
+        return bytes.fromhex(path.rpartition("/")[2])
+    except ValueError:  # not one of ours
+        return None
+
 
 def _path(mandate_id: UUID, digest: bytes) -> str:
     return f"{mandate_id}/{digest.hex()}"

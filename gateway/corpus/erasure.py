@@ -1,10 +1,12 @@
 """Erasure: everything that came with a document, user, source, connection or mandate goes, and a receipt counts it.
 
 It runs batch by batch; each batch and its counts commit together, so a crash resumes where it stopped and the receipt
-still equals what was there. A connection is fenced first: from that commit on nothing can be written for it.
+still equals what was there. A connection is fenced first: from that commit on nothing can be written for it. Documents
+whose time is over (`retentionDays` of the policy) go the same way, counted by an event instead of a receipt.
 """
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -19,6 +21,7 @@ from gateway.db import Database, emit_on_commit, new_id
 from gateway.errors import LegalHold, NotFound
 from gateway.ingestion import repository as ingestion
 from gateway.insights import repository as insights
+from gateway.logs import emit
 from gateway.tenancy.schemas import Policy
 
 Subject = Literal["document", "user", "source", "connection", "mandate"]
@@ -43,7 +46,9 @@ async def begin_erasure(session: AsyncSession, subject: Subject, subject_id: str
     if running is not None:
         return running
     receipt_id = new_id()
-    await repository.open_receipt(session, receipt_id, subject, subject_id, reason)
+    # First of all: what was taken in meanwhile is found among the documents.
+    counts = await _withdraw(session, subject, subject_id)
+    await repository.open_receipt(session, receipt_id, subject, subject_id, reason, counts)
     return receipt_id
 
 
@@ -76,7 +81,7 @@ async def finish_erasure(
                     ),
                 )
             else:
-                _add(counts, await _forget(session, receipt.subject, receipt.subject_id))
+                _add(counts, await _forget(session, blobs, receipt.subject, receipt.subject_id))
             await repository.update_receipt(session, receipt_id, counts, done=not batch)
             if not batch:
                 _announce(session, receipt, counts, round((time.monotonic() - began) * 1000))
@@ -94,20 +99,73 @@ async def _erase(
     counts["vector"] = await vector_repository.collect(
         session, sorted({chunk.text_hash for chunk in chunks}), limit=len(chunks) * 4 + 1
     )
-    gone = await blob_repository.delete_unreferenced(session, sorted(digests), older_than_seconds=0)
-    await blobs.delete_objects(session.info["mandate_id"], [digest for digest, in_store in gone if in_store])
-    counts["blob"] = len(gone)
+    counts["blob"] = await _delete_blobs(session, blobs, sorted(digests))
     return counts
 
 
-async def _forget(session: AsyncSession, subject: str, subject_id: str) -> dict[str, int]:
+async def _delete_blobs(session: AsyncSession, blobs: BlobStore, digests: list[bytes]) -> int:
+    gone = await blob_repository.delete_unreferenced(session, digests, older_than_seconds=0)
+    await blobs.delete_objects(session.info["mandate_id"], [digest for digest, in_store in gone if in_store])
+    return len(gone)
+
+
+async def _withdraw(session: AsyncSession, subject: str, subject_id: str) -> dict[str, int]:
+    """What is on its way in: it must not arrive after the rest has gone."""
+    if subject not in {"user", "mandate"}:
+        return {}
+    return {"event": await repository.withdraw_events(session, _user(subject, subject_id))}
+
+
+async def _forget(session: AsyncSession, blobs: BlobStore, subject: str, subject_id: str) -> dict[str, int]:
     """What speaks of the subject without hanging on one of its documents."""
     if subject == "connection":
         await chunk_repository.drop_segments_of(session, UUID(subject_id))
         return await insights.forget_connection(session, UUID(subject_id))
     if subject == "user":
-        return await insights.forget_user(session, UUID(subject_id))
-    return await insights.forget_all(session) if subject == "mandate" else {}
+        counts = await insights.forget_user(session, UUID(subject_id))
+        counts["account"] = await repository.delete_departed_user(session, UUID(subject_id))
+    elif subject == "mandate":
+        counts = await insights.forget_all(session)
+    else:
+        return {}
+    _add(counts, await _withdraw(session, subject, subject_id))
+    counts["upload"], unclaimed = await repository.withdraw_uploads(session, _user(subject, subject_id))
+    _add(counts, {"blob": await _delete_blobs(session, blobs, unclaimed)})
+    # Left behind by processes that died before they could say for whom they worked.
+    counts["vector"] = await vector_repository.collect(session, None)
+    counts["object"] = await blobs.collect_orphans(session)
+    return counts
+
+
+def _user(subject: str, subject_id: str) -> UUID | None:
+    return UUID(subject_id) if subject == "user" else None
+
+
+async def expire_documents(db: Database, blobs: BlobStore, mandate_id: UUID) -> int:
+    """Erases documents that are older than the policy allows for their kind; under legal hold nothing goes."""
+    async with db.tenant_session(mandate_id) as session:
+        policy = Policy.model_validate(await ingestion.mandate_policy(session))
+    gone = 0
+    for source_kind, days in sorted(policy.retention_days.items() if not policy.legal_hold else ()):
+        counts: dict[str, int] = {}
+        while True:
+            async with db.tenant_session(mandate_id) as session:
+                before = datetime.now(UTC) - timedelta(days=days)
+                batch = await repository.lock_outlived(session, source_kind, before, BATCH)
+                if not batch:
+                    break
+                digests = {row.blob_sha256 for row in batch}
+                _add(counts, await _erase(session, blobs, [row.id for row in batch], digests))
+        if counts:
+            gone += counts["document"]
+            emit(
+                "ingestion.retention.done",
+                mandateId=str(mandate_id),
+                sourceKind=source_kind,
+                documents=counts["document"],
+                chunks=counts["chunk"],
+            )
+    return gone
 
 
 def _add(counts: dict[str, int], more: dict[str, int]) -> None:

@@ -1,6 +1,7 @@
-"""Finding and deleting what an erasure covers, batch by batch."""
+"""Finding and deleting what an erasure or the end of its time covers, batch by batch."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.db import tenant_of
 
-# Which documents a subject covers. Children go with their parents.
+# Which documents a subject covers. Children go with their parents, so a subject need not name them; but one whose parent
+# went a moment ago is still found.
 _COVERS = {
     "document": "id = CAST(:subject_id AS uuid) OR parent_document_id = CAST(:subject_id AS uuid)",
     "user": "user_id = CAST(:subject_id AS uuid)",
@@ -20,13 +22,38 @@ _COVERS = {
 }
 
 
+# Up to :limit documents, and every attachment of an attachment that hangs on one of them.
+_FAMILIES = """
+WITH RECURSIVE family AS (
+    (SELECT id FROM document WHERE mandate_id = :mandate_id AND ({condition}) ORDER BY id LIMIT :limit)
+    UNION
+    SELECT d.id FROM document d JOIN family f ON d.parent_document_id = f.id WHERE d.mandate_id = :mandate_id
+)
+SELECT id, blob_sha256 FROM document WHERE mandate_id = :mandate_id AND id IN (SELECT id FROM family)
+ORDER BY id FOR UPDATE
+"""
+
+
 async def lock_batch(session: AsyncSession, subject: str, subject_id: str, limit: int) -> list[Row[Any]]:
     rows = await session.execute(
-        text(
-            f"SELECT id, blob_sha256 FROM document WHERE mandate_id = :mandate_id AND ({_COVERS[subject]}) "
-            "ORDER BY id LIMIT :limit FOR UPDATE"
-        ),
+        text(_FAMILIES.format(condition=_COVERS[subject])),
         {"mandate_id": tenant_of(session), "subject_id": subject_id, "limit": limit},
+    )
+    return list(rows)
+
+
+async def lock_outlived(
+    session: AsyncSession, source_kind: str, before: datetime, limit: int
+) -> list[Row[Any]]:
+    """Documents of a kind that came in before then."""
+    rows = await session.execute(
+        text(_FAMILIES.format(condition="source_kind = :source_kind AND created_at < :before")),
+        {
+            "mandate_id": tenant_of(session),
+            "source_kind": source_kind,
+            "before": before,
+            "limit": limit,
+        },
     )
     return list(rows)
 
@@ -58,12 +85,17 @@ async def delete_documents(session: AsyncSession, document_ids: Sequence[UUID]) 
 
 
 async def open_receipt(
-    session: AsyncSession, receipt_id: UUID, subject: str, subject_id: str, reason: str
+    session: AsyncSession,
+    receipt_id: UUID,
+    subject: str,
+    subject_id: str,
+    reason: str,
+    counts: dict[str, int],
 ) -> None:
     await session.execute(
         text(
-            "INSERT INTO receipt (mandate_id, id, subject, subject_id, status, reason) "
-            "VALUES (:mandate_id, :id, :subject, :subject_id, 'running', :reason)"
+            "INSERT INTO receipt (mandate_id, id, subject, subject_id, status, reason, counts) "
+            "VALUES (:mandate_id, :id, :subject, :subject_id, 'running', :reason, CAST(:counts AS jsonb))"
         ),
         {
             "mandate_id": tenant_of(session),
@@ -71,6 +103,7 @@ async def open_receipt(
             "subject": subject,
             "subject_id": subject_id,
             "reason": reason,
+            "counts": orjson.dumps(counts).decode(),
         },
     )
 
@@ -116,3 +149,48 @@ async def connections_of(session: AsyncSession, subject: str, subject_id: str) -
         {"subject_id": subject_id},
     )
     return list(rows)
+
+
+# -- what speaks of a subject without hanging on a document
+
+
+async def withdraw_events(session: AsyncSession, user_id: UUID | None) -> int:
+    """Content that waits in the outbox to be taken in; of one user, or of everybody."""
+    done = await session.execute(
+        text(
+            "DELETE FROM outbox WHERE mandate_id = :mandate_id AND topic = 'event' "
+            "AND payload->>'type' = 'FileCommitted' "
+            "AND (CAST(:user_id AS text) IS NULL OR payload->'payload'->>'userId' = :user_id)"
+        ),
+        {"mandate_id": tenant_of(session), "user_id": str(user_id) if user_id else None},
+    )
+    return int(done.rowcount)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def withdraw_uploads(session: AsyncSession, user_id: UUID | None) -> tuple[int, list[bytes]]:
+    """Notes of who uploaded what; and the bytes that now are nobody's upload any more."""
+    rows = await session.scalars(
+        text(
+            "DELETE FROM blob_upload WHERE mandate_id = :mandate_id "
+            "AND (CAST(:principal AS text) IS NULL OR principal = :principal) RETURNING sha256"
+        ),
+        {"mandate_id": tenant_of(session), "principal": f"user:{user_id}" if user_id else None},
+    )
+    digests = list(rows)
+    claimed = await session.scalars(
+        text("SELECT sha256 FROM blob_upload WHERE mandate_id = :mandate_id AND sha256 = ANY(:digests)"),
+        {"mandate_id": tenant_of(session), "digests": digests},
+    )
+    return len(digests), sorted(set(digests) - set(claimed))
+
+
+async def delete_departed_user(session: AsyncSession, user_id: UUID) -> int:
+    """The account of somebody who is no member any more. A member keeps theirs until an admin removes them."""
+    done = await session.execute(
+        text(
+            'DELETE FROM "user" u WHERE mandate_id = :mandate_id AND id = :user_id AND NOT EXISTS '
+            "(SELECT FROM membership m WHERE m.mandate_id = u.mandate_id AND m.user_id = u.id)"
+        ),
+        {"mandate_id": tenant_of(session), "user_id": user_id},
+    )
+    return int(done.rowcount)  # pyright: ignore[reportAttributeAccessIssue]

@@ -185,7 +185,7 @@ class Policy(Wire):
     neutralisation: Neutralisation = Field(default_factory=Neutralisation)
     snapshots: Snapshots = Field(default_factory=Snapshots)
     refused_source_kinds: list[str] = Field(default_factory=list)
-    retention_days: dict[str, int] = Field(default_factory=dict)
+    retention_days: dict[str, Annotated[int, Field(ge=1, le=36500)]] = Field(default_factory=dict)
     log_retention_days: int = Field(default=90, ge=1)
     grace_days: int = Field(default=7, ge=0)
     legal_hold: bool = False

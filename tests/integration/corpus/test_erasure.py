@@ -1,15 +1,21 @@
 """Erasure leaves nothing, counts what it took, and survives being interrupted."""
 
+from hashlib import sha256
+
+import obstore
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from gateway.connections import repository as connections
-from gateway.corpus import erasure
+from gateway.corpus import blob_repository, erasure
 from gateway.db import new_id
 from gateway.errors import LegalHold, NotFound
 from gateway.ingestion import consumer, events
 from tests.fixtures.corpus import ask, rows_of
 from tests.integration.workers.test_ingest import assert_consistent, paragraphs
 from workers.ingest import IngestSlice
+from workers.maintenance import Maintenance
 
 STORES = (
     "document",
@@ -38,11 +44,8 @@ async def erase(db, bench, tenant, subject, subject_id) -> dict[str, int]:
 
 
 async def fill(db, bench, tenant, connection=None, names="abc", **fields):
-    kind = "sharepoint_item" if connection else "paste"
-    requests = [
-        ask(tenant, name, paragraphs(index) + name, sourceKind=kind, connectionId=connection, **fields)
-        for index, name in enumerate(names)
-    ]
+    fields = {"sourceKind": "sharepoint_item" if connection else "paste", "connectionId": connection} | fields
+    requests = [ask(tenant, name, paragraphs(index) + name, **fields) for index, name in enumerate(names)]
     handles = await bench.hand_in(tenant, *requests)
     await bench.drain(tenant)
     return handles
@@ -101,7 +104,97 @@ async def test_an_empty_or_unknown_connection_purges_nothing(db, tenant, bench, 
 async def test_children_go_with_their_parent(db, tenant, bench):
     [parent, *_] = await fill(db, bench, tenant, names="p")
     await fill(db, bench, tenant, names="xy", parentDocumentId=str(parent.document_id))
-    assert (await erase(db, bench, tenant, "document", parent.document_id))["document"] == 3
+    [child] = await rows_of(db, tenant, "SELECT id FROM document WHERE source_id = 'x'")
+    await fill(db, bench, tenant, names="z", parentDocumentId=str(child.id))
+    assert (await erase(db, bench, tenant, "document", parent.document_id))["document"] == 4
+
+
+async def test_attachments_of_a_users_document_go_although_they_name_no_user(db, tenant, bench):
+    [parent, *_] = await fill(db, bench, tenant, names="p")
+    await fill(
+        db, bench, tenant, names="x", parentDocumentId=str(parent.document_id), userId=None, scope="mandate"
+    )
+    assert (await erase(db, bench, tenant, "user", tenant.user_id))["document"] == 2
+    assert await counted(db, tenant, "document") == 0
+
+
+async def test_what_a_user_uploaded_or_announced_goes_before_it_ever_was_a_document(db, tenant, bench):
+    kept, lost = (
+        b"also uploaded by somebody else",
+        b"uploaded and never used" * 10_000,
+    )  # the second lies in the store
+    async with db.tenant_session(tenant.mandate_id) as session:
+        for data, principals in (
+            (kept, ("user:other", f"user:{tenant.user_id}")),
+            (lost, (f"user:{tenant.user_id}",)),
+        ):
+            digest = sha256(data).digest()
+            await bench.blobs.add(session, [(digest, data)])
+            for principal in principals:
+                await blob_repository.note_upload(session, digest, principal)
+        request = ask(tenant, "f", "From an event.").model_dump(mode="json", by_alias=True)
+        await events.record_event(session, "FileCommitted", request)
+        await events.record_event(session, "FileCommitted", request | {"userId": str(new_id())})
+    counts = await erase(db, bench, tenant, "user", tenant.user_id)
+    assert (counts["upload"], counts["blob"], counts["event"]) == (2, 1, 1)
+    assert await counted(db, tenant, "blob") == 1
+    assert await counted(db, tenant, "blob_upload") == 1
+    assert await counted(db, tenant, "outbox") == 1  # another user's
+    assert objects(bench) == []
+
+
+async def test_an_account_goes_when_its_user_is_no_member_any_more(db, tenant, bench):
+    assert (await erase(db, bench, tenant, "user", tenant.user_id))["account"] == 0
+    await rows_of(db, tenant, "DELETE FROM membership WHERE user_id = :id RETURNING 1", id=tenant.user_id)
+    assert (await erase(db, bench, tenant, "user", tenant.user_id))["account"] == 1
+
+
+def objects(bench) -> list[str]:
+    return [
+        entry["path"]
+        for listed in obstore.list(bench.blobs._store)
+        for entry in listed
+        if "/" in entry["path"]
+    ]
+
+
+async def test_bytes_whose_writer_died_before_its_commit_are_collected(db, tenant, bench):
+    data = b"large enough for the store" * 10_000
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await bench.blobs.add(session, [(sha256(data).digest(), data)])
+        assert len(objects(bench)) == 1
+        async with db.tenant_session(tenant.mandate_id) as other:
+            await other.execute(text("SET LOCAL lock_timeout = '200ms'"))
+            with pytest.raises(DBAPIError):  # the writer lives: nobody takes its bytes away
+                await bench.blobs.collect_orphans(other)
+            await other.rollback()
+        await session.rollback()
+    await bench.hand_in(tenant, ask(tenant, "a", "x" * 200_000))
+    assert len(objects(bench)) == 2
+    async with db.tenant_session(tenant.mandate_id) as session:
+        assert await bench.blobs.collect_orphans(session) == 1
+    assert len(objects(bench)) == 1
+
+
+async def test_documents_leave_when_their_kind_has_had_its_time(db, tenant, bench, capsys):
+    await fill(db, bench, tenant, names="abc")
+    await fill(db, bench, tenant, names="x", sourceKind="feature_record")
+    [parent] = await rows_of(db, tenant, "SELECT id FROM document WHERE source_id = 'a'")
+    await fill(db, bench, tenant, names="n", sourceKind="upload", parentDocumentId=str(parent.id))
+    await rows_of(
+        db,
+        tenant,
+        "UPDATE document SET created_at = now() - interval '31 days' WHERE source_id <> 'b' RETURNING 1",
+    )
+    hold = """UPDATE mandate SET policy = '{"retentionDays": {"paste": 30}, "legalHold": %s}' RETURNING 1"""
+    await rows_of(db, tenant, hold % "true")
+    assert await erasure.expire_documents(db, bench.blobs, tenant.mandate_id) == 0
+    await rows_of(db, tenant, hold % "false")
+    await Maintenance(db, bench.settings).tidy(tenant.mandate_id)
+    left = await rows_of(db, tenant, "SELECT source_id FROM document ORDER BY source_id")
+    assert [row.source_id for row in left] == ["b", "x"]
+    assert "ingestion.retention.done" in capsys.readouterr().out
+    await assert_consistent(db, tenant)
 
 
 async def test_a_legal_hold_refuses(db, tenant, bench):
