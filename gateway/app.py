@@ -19,7 +19,7 @@ from gateway import metrics, retrieval
 from gateway.corpus.blobs import BlobStore
 from gateway.db import Database
 from gateway.errors import ConfigurationError, StoreUnavailable
-from gateway.http import API_PREFIX, EXCEPTION_HANDLERS, Db, RequestContext
+from gateway.http import API_PREFIX, EXCEPTION_HANDLERS, BodyLimit, Db, RequestContext
 from gateway.ingestion import bell
 from gateway.ingestion import repository as ledger
 from gateway.logs import emit
@@ -109,6 +109,11 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
         await app.state.db.dispose()
 
 
+def _body_limit(settings: Settings) -> int:
+    """The largest upload as base64, and a mebibyte for what describes it."""
+    return settings.upload_limit_bytes * 4 // 3 + 1024 * 1024
+
+
 def create_app(settings: Settings) -> FastAPI:
     """Everything is put together here and opened by the first use; only the lifespan talks to the stores."""
     if settings.database_url is None or settings.redis_url is None:
@@ -121,7 +126,11 @@ def create_app(settings: Settings) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,  # a path has one spelling
         lifespan=_lifespan,
-        middleware=[Middleware(RequestContext), Middleware(Authentication)],
+        middleware=[
+            Middleware(RequestContext),
+            Middleware(Authentication),
+            Middleware(BodyLimit, limit=_body_limit(settings)),
+        ],
         exception_handlers=cast("Any", EXCEPTION_HANDLERS),
     )
     app.state.settings = settings

@@ -13,7 +13,7 @@ import structlog
 from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, IntegrityError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -130,6 +130,36 @@ class _Answer:
         await self._send(message)
 
 
+class BodyLimit:
+    """Refuses a body at the first byte too many, before anybody parses it into memory or onto the disk."""
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app, self._limit = app, limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        if declared.isdigit() and int(declared) > self._limit:
+            await problem_response(self._refusal(), scope)(scope, receive, send)
+            return
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._limit:
+                raise HTTPException(TooLarge.status)  # the one error that body parsers let through
+            return message
+
+        await self._app(scope, counted, send)
+
+    def _refusal(self) -> TooLarge:
+        return TooLarge(f"A request may have {self._limit} bytes.")
+
+
 def _request_id(scope: Scope) -> str:
     """The caller's own id when it is harmless, so that a request can be followed across services."""
     for name, value in scope["headers"]:
@@ -189,10 +219,19 @@ def _constraint_error(request: Request, _error: Exception) -> JSONResponse:
     )
 
 
+def _data_error(request: Request, _error: Exception) -> JSONResponse:
+    """Well-formed, but nothing the database can hold."""
+    return problem_response(
+        FieldsInvalid("A value cannot be stored: it holds a NUL character or a number out of range."),
+        request.scope,
+    )
+
+
 Handler = Callable[[Request, Exception], JSONResponse | Awaitable[JSONResponse]]
 EXCEPTION_HANDLERS: dict[int | type[Exception], Handler] = {
     CatchmentError: _catchment_error,
     RequestValidationError: _validation_error,
     HTTPException: _http_error,
     IntegrityError: _constraint_error,
+    DataError: _data_error,
 }

@@ -3,10 +3,10 @@
 import base64
 import json
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from gateway.errors import CursorInvalid
@@ -25,6 +25,27 @@ class Wire(BaseModel):
 class Page(Wire, Generic[T]):
     items: list[T]
     next_cursor: str | None = None
+
+
+def storable(value: Any) -> Any:
+    """As it is; what no store can hold – NUL, half a surrogate pair, however deep – is refused at the door."""
+    if isinstance(value, dict):
+        for item in value.items():
+            storable(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            storable(item)
+    elif isinstance(value, str):
+        if "\x00" in value:
+            raise ValueError("must not contain NUL characters")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError("must be valid Unicode") from None
+    return value
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(storable)]
 
 
 def encode_cursor(at: datetime, row_id: UUID) -> str:

@@ -83,9 +83,16 @@ class Relay:
                 async with self._db.tenant_session(mandate_id) as session:
                     await ledger.delete_outbox(session, [row_id for row_id, _ in rung])
             for mandate_id, ids in events.items():
-                await self._consumer.consume(mandate_id, ids)
+                await self._consume(mandate_id, ids)
             if len(rows) < OUTBOX_BATCH:
                 return
+
+    async def _consume(self, mandate_id: UUID, ids: list[UUID]) -> None:
+        """What one mandate's events run into does not keep the others' waiting; they stay for the next sweep."""
+        try:
+            await self._consumer.consume(mandate_id, ids)
+        except (StoreUnavailable, DBAPIError) as error:
+            emit("house.store.unavailable", component="events", error=type(error).__name__)
 
     async def _listen(self) -> None:
         while True:

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field, StringConstraints, model_validator
 
 from gateway.ingestion.schemas import Scope, ShortText
-from gateway.wire import Wire
+from gateway.wire import JsonObject, Wire
 
 
 class DocumentOut(Wire):
@@ -49,7 +49,7 @@ class DocumentPatch(Wire):
     uri: Annotated[str, StringConstraints(max_length=8000)] | None = None
     type: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
     tags: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
     scope: Scope | None = None
     feature_instance_id: UUID | None = None
 

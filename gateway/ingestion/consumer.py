@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus import erasure_repository
@@ -18,9 +20,33 @@ from gateway.errors import CatchmentError, EventInvalid
 from gateway.ingestion import ledger_repository as ledger
 from gateway.ingestion import repository
 from gateway.ingestion.facade import request_ingestion
-from gateway.ingestion.schemas import IngestionRequest
+from gateway.ingestion.schemas import Identifier, IngestionRequest, SourceKind
+from gateway.wire import Wire
 
 Handler = Callable[[AsyncSession, dict[str, Any]], Awaitable[None]]
+
+
+class _Payload(Wire):
+    """A feature may say more than we ask for."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+
+class FileDeleted(_Payload):
+    source_id: Identifier
+    source_kind: SourceKind = "upload"
+    connection_id: UUID | None = None
+
+
+class ConnectionRevoked(_Payload):
+    connection_id: UUID
+    authority: str = ""
+    reason: str = "revoked"
+
+
+class MembershipChanged(_Payload):
+    user_id: UUID
+    role: str | None = None
 
 
 class KnowledgeIngestionConsumer:
@@ -47,7 +73,7 @@ class KnowledgeIngestionConsumer:
                 raise EventInvalid("nothing subscribes to this event")
             async with session.begin_nested():
                 await handler(session, event["payload"])
-        except (CatchmentError, ValidationError) as error:
+        except (CatchmentError, ValidationError, DataError, IntegrityError) as error:
             if isinstance(error, CatchmentError) and error.retryable:
                 raise
             reason = error.detail if isinstance(error, CatchmentError) else "the payload is not understood"
@@ -63,31 +89,25 @@ class KnowledgeIngestionConsumer:
         await request_ingestion(session, IngestionRequest.model_validate(payload))
 
     async def _file_deleted(self, session: AsyncSession, payload: dict[str, Any]) -> None:
-        kind, source_id = payload.get("sourceKind", "upload"), _required(payload, "sourceId")
-        connection_id = UUID(payload["connectionId"]) if payload.get("connectionId") else None
-        found = await repository.lock_documents(session, [(connection_id, kind, source_id)])
+        gone = FileDeleted.model_validate(payload)
+        found = await repository.lock_documents(
+            session, [(gone.connection_id, gone.source_kind, gone.source_id)]
+        )
         for row in found.values():
             receipt_id = await begin_erasure(session, "document", str(row.id), "FileDeleted")
             await enqueue_erasure(session, receipt_id)
 
     async def _connection_revoked(self, session: AsyncSession, payload: dict[str, Any]) -> None:
-        connection_id = _required(payload, "connectionId")
-        reason = f"{payload.get('reason', 'revoked')}:{payload.get('authority', '')}"
-        receipt_id = await begin_erasure(session, "connection", connection_id, reason)
+        revoked = ConnectionRevoked.model_validate(payload)
+        reason = f"{revoked.reason}:{revoked.authority}"
+        receipt_id = await begin_erasure(session, "connection", str(revoked.connection_id), reason)
         await enqueue_erasure(session, receipt_id)
 
     async def _membership_changed(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         """Who leaves takes their connections along."""
-        user_id = _required(payload, "userId")
-        if payload.get("role") is not None:
+        changed = MembershipChanged.model_validate(payload)
+        if changed.role is not None:
             return
-        for connection_id in await erasure_repository.connections_of(session, "user", user_id):
+        for connection_id in await erasure_repository.connections_of(session, "user", str(changed.user_id)):
             receipt_id = await begin_erasure(session, "connection", str(connection_id), "member left:")
             await enqueue_erasure(session, receipt_id)
-
-
-def _required(payload: dict[str, Any], name: str) -> str:
-    value = payload.get(name)
-    if not isinstance(value, str) or not value:
-        raise EventInvalid(f"the event carries no {name}")
-    return value

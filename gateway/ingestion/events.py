@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.db import new_id
 from gateway.errors import EventInvalid
 from gateway.ingestion import repository
+from gateway.wire import storable
 
 EventType = Literal[
     "FileCommitted",
@@ -25,6 +26,10 @@ async def record_event(session: AsyncSession, event_type: str, payload: dict[str
     """Puts an event into the outbox; it is consumed after the caller's commit, at least once."""
     if event_type not in EVENT_TYPES:
         raise EventInvalid(f"There is no event {event_type!r}; known are {', '.join(EVENT_TYPES)}.")
+    try:
+        storable(payload)
+    except ValueError as error:
+        raise EventInvalid(f"The payload {error}.") from None
     row = {
         "id": new_id(),
         "topic": "event",

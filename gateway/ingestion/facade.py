@@ -131,7 +131,9 @@ async def _offer(session: AsyncSession, request: IngestionRequest, policy: Polic
         data = content.data()
     elif isinstance(content, ObjectsContent):
         form = "objects"
-        data = orjson.dumps([item.model_dump(mode="json", by_alias=True) for item in content.objects])
+        data = orjson.dumps(
+            [item.model_dump(by_alias=True) | {"text": _unicode(item.text)} for item in content.objects]
+        )
         parts = [(item.mime_type, item.text.encode("utf-8", "surrogatepass")) for item in content.objects]
     mime_type = mime_type or DEFAULT_MIME.get(form)
     if isinstance(content, BlobContent):
@@ -159,6 +161,11 @@ async def _offer(session: AsyncSession, request: IngestionRequest, policy: Polic
         digest,
         _fingerprint(policy, request.neutralize),
     )
+
+
+def _unicode(text: str) -> str:
+    """Half a surrogate pair cannot be written as JSON; what it stood for is lost already."""
+    return text.encode("utf-8", "replace").decode()
 
 
 async def _refuse_secrets(text: str) -> None:

@@ -1,6 +1,6 @@
 """`requestIngestion` and `getIngestionStatus` over HTTP, and the door for domain events."""
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -16,7 +16,7 @@ from gateway.ingestion import facade, repository
 from gateway.ingestion.events import record_event
 from gateway.ingestion.schemas import BlobContent, IngestionHandle, IngestionRequest, IngestionStatus, Status
 from gateway.tenancy.access import Admin, Principal, Reader, Writer
-from gateway.wire import Page, Wire, decode_cursor, encode_cursor
+from gateway.wire import JsonObject, Page, Wire, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["ingestion"])
 
@@ -84,7 +84,7 @@ async def list_ingestions(
 
 class EventIn(Wire):
     type: str
-    payload: dict[str, Any] = Field(default_factory=dict)
+    payload: JsonObject = Field(default_factory=dict)
 
 
 class EventOut(Wire):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from gateway.wire import Wire
+from gateway.wire import JsonObject, Wire, storable
 
 SourceKind = Literal[
     "upload", "paste", "entry", "feature_record", "web_page", "repo_file", "mcp_resource", "sharepoint_item",
@@ -63,7 +63,7 @@ class BlobContent(Wire):
 class ContentObject(Wire):
     text: str
     mime_type: MimeType = "text/plain"
-    locator: dict[str, Any] | None = None
+    locator: JsonObject | None = None
 
 
 class ObjectsContent(Wire):
@@ -86,7 +86,7 @@ class IngestionRequest(Wire):
     tags: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] = Field(
         default_factory=list, max_length=200
     )
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
     feature_code: ShortText | None = None
     scope: Scope = "personal"
     user_id: UUID | None = None
@@ -97,12 +97,10 @@ class IngestionRequest(Wire):
     neutralize: bool = False
     lane: Lane = "interactive"
 
-    @field_validator("title", "source_id", "uri", "content_version")
+    @field_validator("title", "source_id", "uri", "content_version", "type", "tags", "feature_code")
     @classmethod
-    def _no_nul(cls, value: str | None) -> str | None:
-        if value is not None and "\x00" in value:
-            raise ValueError("must not contain NUL characters")
-        return value
+    def _storable(cls, value: Any) -> Any:
+        return storable(value)
 
     @model_validator(mode="after")
     def _scope_is_whole(self) -> "IngestionRequest":

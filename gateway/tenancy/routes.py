@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from fastapi import APIRouter, Request
@@ -33,7 +33,7 @@ from gateway.tenancy.schemas import (
     UserPatch,
     WhoAmIOut,
 )
-from gateway.wire import Page, decode_cursor, encode_cursor
+from gateway.wire import JsonObject, Page, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["tenancy"])
 
@@ -115,7 +115,7 @@ async def get_policy(db: Db, principal: Reader) -> Policy:
 
 
 @router.patch("/policy")
-async def patch_policy(db: Db, patch: dict[str, Any], principal: Admin) -> Policy:
+async def patch_policy(db: Db, patch: JsonObject, principal: Admin) -> Policy:
     """A merge patch (RFC 7396): null puts a field back to its default."""
     async with db.tenant_session(principal.mandate_id) as session:
         return await service.patch_policy(session, patch)
