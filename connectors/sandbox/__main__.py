@@ -1,0 +1,53 @@
+"""`python -m connectors.sandbox --authority msft --port 8500 --seed demo`: sandboxes as a process of their own.
+
+Several are named by repeating `--authority`, each with its `--port` and `--second-port` in the same order; `--all` is every
+vendor there is. One line of JSON says that they answer, and where. They end with SIGTERM or SIGINT.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import threading
+
+from connectors.sandbox.server import available, start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m connectors.sandbox", description="Stand-ins for vendors."
+    )
+    parser.add_argument("--authority", action="append", choices=available(), default=[])
+    parser.add_argument("--port", action="append", type=int, default=[], help="0 or none: any free one")
+    parser.add_argument("--second-port", action="append", type=int, default=[], help="origin of downloads")
+    parser.add_argument("--all", action="store_true", help="every vendor there is")
+    parser.add_argument("--seed", choices=("empty", "demo"), default="empty")
+    asked = parser.parse_args()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    authorities: list[str] = list(available()) if asked.all else asked.authority
+    if not authorities:
+        parser.error("name an --authority, or --all")
+
+    def port_of(ports: list[int], index: int) -> int:
+        return ports[index] if index < len(ports) else 0
+
+    running = [
+        start(
+            authority,
+            seed=asked.seed,
+            port=port_of(asked.port, index),
+            second_port=port_of(asked.second_port, index),
+        )
+        for index, authority in enumerate(authorities)
+    ]
+    where = {each.address.authority: {"url": each.url, "controlUrl": each.control_url} for each in running}
+    sys.stdout.write(json.dumps({"ready": where}) + "\n")
+    sys.stdout.flush()
+    stop.wait()
+    for each in running:
+        each.stop()
+
+
+main()

@@ -1,0 +1,142 @@
+"""Runs sandboxes: in a thread for a test, in a process for the demo.
+
+A vendor's package has three modules: `registration` (CLIENT_ID, CLIENT_SECRET, `endpoints(url, second_url)`; imports nothing
+heavy), `world` (`make(clock) -> World`) and `app` (`build(world) -> Starlette`, without the control API: that is added here).
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import import_module
+from importlib.util import find_spec
+from typing import cast
+
+import uvicorn
+from starlette.applications import Starlette
+
+from connectors.sandbox.clock import Clock
+from connectors.sandbox.control import control_routes
+from connectors.sandbox.middleware import Watched
+from connectors.sandbox.world import World
+
+HOST = "127.0.0.1"
+VENDORS = ("msft", "google", "clickup")
+_STOP_SECONDS = 10.0
+
+
+def available() -> tuple[str, ...]:
+    """The vendors whose sandbox is part of this installation."""
+    here = [name for name in VENDORS if find_spec(f"connectors.sandbox.{name}")]
+    return tuple(name for name in here if find_spec(f"connectors.sandbox.{name}.app"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where one sandbox lives, and what an application registered there must know. Can be had before it runs."""
+
+    authority: str
+    port: int
+    second_port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def second_url(self) -> str:
+        """Another origin of the same server: downloads live there, as they do at the vendors."""
+        return f"http://{HOST}:{self.second_port}"
+
+    @property
+    def control_url(self) -> str:
+        return f"{self.url}/_control"
+
+    @property
+    def endpoints(self) -> Mapping[str, str]:
+        return import_module(f"connectors.sandbox.{self.authority}.registration").endpoints(
+            self.url, self.second_url
+        )
+
+    @property
+    def client_id(self) -> str:
+        return import_module(f"connectors.sandbox.{self.authority}.registration").CLIENT_ID
+
+    @property
+    def client_secret(self) -> str:
+        return import_module(f"connectors.sandbox.{self.authority}.registration").CLIENT_SECRET
+
+
+class _Bound:
+    """A vendor's world behind two listening sockets."""
+
+    def __init__(self, authority: str, *, port: int, second_port: int, seed: str, clock: Clock) -> None:
+        self.sockets = [_listening(port), _listening(second_port)]
+        ports: list[int] = [each.getsockname()[1] for each in self.sockets]
+        self.address = Address(authority=authority, port=ports[0], second_port=ports[1])
+        vendor = f"connectors.sandbox.{authority}"
+        self.world = cast("World", import_module(f"{vendor}.world").make(clock))
+        self.world.url, self.world.second_url = self.address.url, self.address.second_url
+        self.world.reset(seed)
+        app = cast("Starlette", import_module(f"{vendor}.app").build(self.world))
+        app.router.routes[:0] = control_routes(self.world)
+        config = uvicorn.Config(
+            Watched(app, self.world),
+            loop="asyncio",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        self.server = uvicorn.Server(config)
+
+
+def _listening(port: int) -> socket.socket:
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((HOST, port))
+    listener.listen(128)
+    return listener
+
+
+class RunningSandbox:
+    """One sandbox in a thread of this process. `world` is for a look inside; change it through the control API."""
+
+    def __init__(self, bound: _Bound) -> None:
+        self._bound = bound
+        self.address = bound.address
+        self.url = bound.address.url
+        self.second_url = bound.address.second_url
+        self.control_url = bound.address.control_url
+        self.endpoints = dict(bound.address.endpoints)
+        self.client_id = bound.address.client_id
+        self.client_secret = bound.address.client_secret
+        self.world = bound.world
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(bound.server.serve(sockets=bound.sockets)),
+            name=f"sandbox {bound.address.authority}",
+            daemon=True,
+        )
+        # The sockets listen already: whoever asks before the loop runs only waits a moment.
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._bound.server.should_exit = True
+        self._thread.join(_STOP_SECONDS)
+
+
+def start(
+    authority: str,
+    *,
+    seed: str = "empty",
+    port: int = 0,
+    second_port: int = 0,
+    at: datetime | None = None,
+) -> RunningSandbox:
+    """Port 0 is any free one; `at` holds the clock still until the control API advances it."""
+    return RunningSandbox(_Bound(authority, port=port, second_port=second_port, seed=seed, clock=Clock(at)))
