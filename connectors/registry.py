@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import cast
 
 from connectors.kit.contract import Authority, RateWindow, Surface, TokenSource, Webhooks
-from connectors.kit.http import VendorHttp
+from connectors.kit.http import VendorHttp, way_out
 from connectors.kit.policy import SyncPolicy
 
 # Each authority is a package with `auth.AUTHORITY`, `webhooks.WEBHOOKS`, and one module per surface with `build(workplace)`.
@@ -58,3 +58,12 @@ def surface(authority_name: str, part: str, workplace: Workplace) -> Surface:
 
 def default_endpoints(name: str) -> Mapping[str, str]:
     return cast("Mapping[str, str]", import_module(f"connectors.{name}.auth").ENDPOINTS)
+
+
+def open_http(
+    endpoints: Mapping[str, Mapping[str, str]], *, on_response: Callable[[str, int], None] | None = None
+) -> VendorHttp:
+    """One way out to these authorities, each with its endpoints; `on_response` hears authority and status."""
+    downloads = {host for name in endpoints for host in import_module(f"connectors.{name}.auth").DOWNLOAD_HOSTS}
+    urls = [url for places in endpoints.values() for url in places.values()]
+    return way_out(urls, downloads=sorted(downloads), on_response=on_response)

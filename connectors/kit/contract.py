@@ -278,6 +278,10 @@ class Authority(Protocol):
         """Redeems the code of the callback's query. Raises ConsentRefused."""
         ...
 
+    async def account(self, client: Client, tokens: Tokens) -> Account:
+        """Whose tokens these are: one call that proves a credential which was handed in. Raises AuthRevoked."""
+        ...
+
     async def refresh(self, client: Client, tokens: Tokens) -> Tokens:
         """Raises AuthRevoked, Throttled, VendorUnavailable."""
         ...

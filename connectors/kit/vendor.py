@@ -1,0 +1,200 @@
+"""Asking one vendor on behalf of one connection: token, rate window, patience, and errors with names.
+
+Each vendor brings a `classify`: what an answer means there. What all have in common is here – the token goes only to the
+vendor's own API, a 401 is answered by one renewal, a short wait is waited out, a longer one is the engine's to schedule.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol
+
+from connectors.kit.contract import (
+    AuthRevoked,
+    ConnectorError,
+    ItemFailed,
+    RateWindow,
+    Throttled,
+    TokenSource,
+    VendorUnavailable,
+)
+from connectors.kit.http import LONGEST_ANSWER, Answer, AnswerTooLarge, RequestRefused, VendorHttp, origin
+
+PATIENCE = 5.0  # seconds waited here, with the job's lease running; longer waits go back to the engine
+ATTEMPTS = 3
+LONGEST_WAIT = 3600.0
+
+Classify = Callable[[Answer], ConnectorError | None]
+
+
+class Place(Protocol):
+    """What of a `Workplace` is needed here."""
+
+    @property
+    def tokens(self) -> TokenSource: ...
+
+    @property
+    def http(self) -> VendorHttp: ...
+
+    @property
+    def rate(self) -> RateWindow: ...
+
+
+def retry_after(headers: Mapping[str, str], *, default: float, now: datetime | None = None) -> float:
+    """Seconds a throttled caller waits: the larger of what the headers say, bounded; `default` if they say nothing."""
+    said = [_seconds(headers.get(name, ""), now) for name in ("retry-after", "ratelimit-reset")]
+    return min(max((seconds for seconds in said if seconds is not None), default=default), LONGEST_WAIT)
+
+
+def _seconds(text: str, now: datetime | None) -> float | None:
+    try:
+        return max(float(text), 0.0)
+    except ValueError:
+        pass
+    try:
+        until = parsedate_to_datetime(text)
+    except (ValueError, TypeError):
+        return None
+    return max((until.replace(tzinfo=until.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds(), 0.0)
+
+
+class VendorClient:
+    """`api` are base URLs the token may be sent to; paths are relative to the first of them."""
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        authority: str,
+        api: str | Collection[str],
+        classify: Classify,
+        headers: Mapping[str, str] | None = None,
+        bearer: str = "Bearer ",
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        bases = [api] if isinstance(api, str) else list(api)
+        self._place, self._authority, self._classify = place, authority, classify
+        self._base = bases[0].rstrip("/")
+        self._origins = {origin(base) for base in bases}
+        self._headers, self._bearer, self._pause = dict(headers or {}), bearer, pause
+
+    def address(self, path_or_link: str) -> str:
+        """The URL of a path, or a link the vendor gave – which must lead back to the vendor's own API."""
+        if not path_or_link.startswith(("http://", "https://")):
+            return f"{self._base}/{path_or_link.lstrip('/')}"
+        if origin(path_or_link) not in self._origins:
+            raise RequestRefused("a link of the vendor's leads to another host")
+        return path_or_link
+
+    async def json(self, path_or_link: str, **options: Any) -> Any:
+        return (await self.request("GET", path_or_link, **options)).json()
+
+    async def request(
+        self,
+        method: str,
+        path_or_link: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        data: Mapping[str, Any] | None = None,
+        max_bytes: int = LONGEST_ANSWER,
+        cost: float = 1.0,
+        follow: int = 0,
+    ) -> Answer:
+        """An answer that `classify` finds nothing wrong with. Raises what it found otherwise."""
+        url = self.address(path_or_link)
+
+        async def ask(token: str) -> Answer:
+            return await self._place.http.request(
+                method,
+                url,
+                headers={**self._headers, **(headers or {}), "Authorization": self._bearer + token},
+                params=params,
+                json=json,
+                data=data,
+                max_bytes=max_bytes,
+                follow=follow,
+                authority=self._authority,
+            )
+
+        return await self._with_patience(ask, cost, repeatable=method in {"GET", "DELETE"})
+
+    async def download(
+        self,
+        path_or_link: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int,
+        cost: float = 1.0,
+    ) -> Answer:
+        """Bytes behind an API path, through redirects. Too many of them, or a strange place, is the item's failure."""
+        url = self.address(path_or_link)
+
+        async def ask(token: str) -> Answer:
+            return await self._place.http.download(
+                url,
+                headers={**self._headers, **(headers or {}), "Authorization": self._bearer + token},
+                max_bytes=max_bytes,
+                authority=self._authority,
+            )
+
+        try:
+            return await self._with_patience(ask, cost, repeatable=True)
+        except AnswerTooLarge as error:
+            raise ItemFailed("too_large", str(error), permanent=True) from error
+        except RequestRefused as error:
+            raise ItemFailed("download_refused", str(error)) from error
+
+    async def _with_patience(
+        self, ask: Callable[[str], Awaitable[Answer]], cost: float, *, repeatable: bool
+    ) -> Answer:
+        token = await self._place.tokens.token()
+        renewed = False
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                answer = await self._once(ask, token, cost)
+            except (AnswerTooLarge, RequestRefused):
+                raise
+            except VendorUnavailable:
+                if attempt >= ATTEMPTS or not repeatable:
+                    raise
+                await self._pause(_backoff(attempt))
+                continue
+            if answer.status == 401:
+                if renewed:
+                    raise AuthRevoked("the vendor refuses a token that was just renewed")
+                token, renewed = await self._place.tokens.renew(token), True
+                attempt -= 1
+                continue
+            error = self._classify(answer)
+            if error is None:
+                return answer
+            await self._bear(error, attempt, repeatable=repeatable)
+
+    async def _once(self, ask: Callable[[str], Awaitable[Answer]], token: str, cost: float) -> Answer:
+        await self._place.rate.enter(cost)
+        try:
+            return await ask(token)
+        finally:
+            await self._place.rate.leave()
+
+    async def _bear(self, error: ConnectorError, attempt: int, *, repeatable: bool) -> None:
+        """Waits and returns if it is worth asking again right here; raises otherwise."""
+        if isinstance(error, Throttled):
+            await self._place.rate.close_for(error.after)
+            if error.after > PATIENCE or attempt >= ATTEMPTS:
+                raise error
+            await self._pause(error.after)
+        elif isinstance(error, VendorUnavailable) and repeatable and attempt < ATTEMPTS:
+            await self._pause(_backoff(attempt))
+        else:
+            raise error
+
+
+def _backoff(attempt: int) -> float:
+    return 0.25 * 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311 - spread, not secrecy
