@@ -36,6 +36,10 @@ class Settings(BaseSettings):
     secret_key: SecretStr | None = Field(
         default=None, description="seals tokens and signs cookies; required outside embedded mode"
     )
+    previous_secret_keys: SecretStr | None = Field(
+        default=None,
+        description="earlier secret keys, separated by commas, until `catchment secrets rotate` has run",
+    )
 
     # The front door
     public_url: str | None = Field(default=None, description="how browsers and vendors reach the gateway")
@@ -48,6 +52,27 @@ class Settings(BaseSettings):
         description="largest single upload or content",
     )
     session_hours: int = Field(default=12, ge=1, description="life of a console session")
+
+    # Vendors: a national cloud and the sandbox are the same kind of override
+    msft_client_id: str | None = Field(default=None, description="our application at Microsoft")
+    msft_client_secret: SecretStr | None = Field(default=None, description="its secret")
+    msft_endpoints: dict[str, str] = Field(
+        default={}, description="base URLs that differ, as JSON: login, tenant, graph"
+    )
+    google_client_id: str | None = Field(default=None, description="our application at Google")
+    google_client_secret: SecretStr | None = Field(default=None, description="its secret")
+    google_endpoints: dict[str, str] = Field(
+        default={},
+        description="base URLs that differ, as JSON: auth, token, revoke, drive, gmail, calendar, userinfo",
+    )
+    clickup_client_id: str | None = Field(default=None, description="our application at ClickUp")
+    clickup_client_secret: SecretStr | None = Field(default=None, description="its secret")
+    clickup_endpoints: dict[str, str] = Field(
+        default={}, description="base URLs that differ, as JSON: auth, api"
+    )
+    google_pubsub_topic: str | None = Field(
+        default=None, description="Pub/Sub topic that Gmail announces changes on"
+    )
 
     # Embedding
     embedder: str = Field(
