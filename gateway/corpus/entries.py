@@ -55,7 +55,7 @@ async def write(
         content=TextContent(text=wanted.content),
         **wanted.model_dump(exclude={"content"}),
     )
-    return await request_ingestion(session, await service.authorise(session, request, principal), blobs=blobs)
+    return await _hand_in(session, request, principal, blobs)
 
 
 async def revise(
@@ -81,7 +81,18 @@ async def revise(
         content=TextContent(text=content),
         **described,
     )
-    return await request_ingestion(session, await service.authorise(session, request, principal), blobs=blobs)
+    return await _hand_in(session, request, principal, blobs)
+
+
+async def _hand_in(
+    session: AsyncSession, request: IngestionRequest, principal: Principal, blobs: BlobStore
+) -> IngestionHandle:
+    return await request_ingestion(
+        session,
+        await service.authorise(session, request, principal),
+        blobs=blobs,
+        may_replace=lambda row: service.may_replace(row, principal),
+    )
 
 
 def _request(**fields: Any) -> IngestionRequest:

@@ -6,6 +6,7 @@ from uuid import UUID
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gateway.connections import repository as connections
 from gateway.corpus import repository
 from gateway.corpus.schemas import ChunkOut, DocumentOut, DocumentPatch, MomentOut, ReceiptOut, WhyOut
 from gateway.errors import NotAllowed, NotFound
@@ -49,6 +50,13 @@ async def editable(session: AsyncSession, document_id: UUID, principal: Principa
     if not principal.is_admin and row.user_id != principal.user_id:
         raise NotAllowed("Only its owner or an admin may change this document.")
     return row
+
+
+def may_replace(row: Row[Any], principal: Principal) -> bool:
+    """Whose content it may hand in anew. What is shared and kept by a service stays the service's, whoever it acts for."""
+    if principal.is_admin or row.user_id == principal.user_id:
+        return True
+    return principal.service is not None and row.scope != "personal"
 
 
 def document_out(row: Row[Any]) -> DocumentOut:
@@ -96,6 +104,12 @@ async def authorise(
         await _require_feature_member(session, request.feature_instance_id, principal)
     if request.user_id is not None and request.user_id != principal.user_id and not principal.is_admin:
         raise NotAllowed("Only an admin or an act_as key may hand in content for another user.")
+    if request.connection_id is not None and not principal.is_admin:
+        states = await connections.share_lock(session, [request.connection_id])
+        held = states.get(request.connection_id)
+        # One that is gone is the façade's to refuse: it was skipped, and says why.
+        if held is not None and held.state != "revoked" and held.user_id != principal.user_id:
+            raise NotFound(f"You have no connection {request.connection_id}.")
     if request.user_id is None and principal.user_id is not None:
         return request.model_copy(update={"user_id": principal.user_id})
     return request

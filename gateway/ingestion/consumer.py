@@ -90,11 +90,9 @@ class KnowledgeIngestionConsumer:
 
     async def _file_deleted(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         gone = FileDeleted.model_validate(payload)
-        found = await repository.lock_documents(
-            session, [(gone.connection_id, gone.source_kind, gone.source_id)]
-        )
-        for row in found.values():
-            receipt_id = await begin_erasure(session, "document", str(row.id), "FileDeleted")
+        key = (gone.connection_id, gone.source_kind, gone.source_id)
+        for document_id in await repository.documents_of_source(session, key):
+            receipt_id = await begin_erasure(session, "document", str(document_id), "FileDeleted")
             await enqueue_erasure(session, receipt_id)
 
     async def _connection_revoked(self, session: AsyncSession, payload: dict[str, Any]) -> None:

@@ -5,12 +5,13 @@ It hashes and compares; it neither parses nor embeds. Only this module writes th
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import orjson
+from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.connections import repository as connections
@@ -20,7 +21,7 @@ from gateway.corpus.blobs import BlobStore, default_blob_store
 from gateway.corpus.embedders import embedding_model
 from gateway.corpus.secrets import contains_secret
 from gateway.db import emit_on_commit, new_id, on_commit
-from gateway.errors import ContentInvalid, NotFound, TooLarge
+from gateway.errors import ContentInvalid, NotAllowed, NotFound, TooLarge
 from gateway.ingestion import ledger_repository, repository
 from gateway.ingestion.hashing import byte_hash, content_hash, fingerprint
 from gateway.ingestion.schemas import (
@@ -40,7 +41,8 @@ from gateway.tenancy.schemas import Policy
 WRITTEN_BY_HAND = {"entry", "knowledge_piece"}
 DEFAULT_MIME = {"text": "text/plain", "objects": "application/x-catchment-objects"}
 
-ObjectKey = tuple[UUID | None, str, str]
+ObjectKey = tuple[UUID | None, str, str, UUID | None]
+MayReplace = Callable[[Row[Any]], bool]
 
 
 @dataclass
@@ -58,8 +60,27 @@ class Offer:
     fingerprint: bytes = b""
 
     @property
-    def key(self) -> ObjectKey:
+    def source(self) -> repository.ObjectKey:
         return (self.request.connection_id, self.request.source_kind, self.request.source_id)
+
+    @property
+    def key(self) -> ObjectKey:
+        """The logical object. What is personal and came through no connection is its user's own."""
+        own = self.request.connection_id is None and self.request.scope == "personal"
+        return (*self.source, self.request.user_id if own else None)
+
+    def existing(self, rows: Iterable[Row[Any]]) -> Row[Any] | None:
+        """Which of the rows this is about: the user's own or the shared one, or the other if it changes its scope."""
+        found = [row for row in rows if (row.connection_id, row.source_kind, row.source_id) == self.source]
+        if self.request.connection_id is not None:
+            return found[0] if found else None
+        mine, personal = self.request.user_id, self.request.scope == "personal"
+        ranked = [
+            *(row for row in found if personal and row.scope == "personal" and row.user_id == mine),
+            *(row for row in found if row.scope != "personal" and (not personal or row.user_id == mine)),
+            *(row for row in found if not personal and row.scope == "personal" and row.user_id == mine),
+        ]
+        return ranked[0] if ranked else None
 
     def row(self) -> dict[str, Any]:
         described = self.request.model_dump(
@@ -78,17 +99,32 @@ class Offer:
         }
 
 
+def _trusted(_row: Row[Any]) -> bool:
+    return True
+
+
 async def request_ingestion(
-    session: AsyncSession, request: IngestionRequest, *, blobs: BlobStore | None = None
+    session: AsyncSession,
+    request: IngestionRequest,
+    *,
+    blobs: BlobStore | None = None,
+    may_replace: MayReplace = _trusted,
 ) -> IngestionHandle:
     """Asks for one object to be searchable. See `request_ingestions`."""
-    return (await request_ingestions(session, [request], blobs=blobs))[0]
+    return (await request_ingestions(session, [request], blobs=blobs, may_replace=may_replace))[0]
 
 
 async def request_ingestions(
-    session: AsyncSession, requests: Sequence[IngestionRequest], *, blobs: BlobStore | None = None
+    session: AsyncSession,
+    requests: Sequence[IngestionRequest],
+    *,
+    blobs: BlobStore | None = None,
+    may_replace: MayReplace = _trusted,
 ) -> list[IngestionHandle]:
-    """A batch, decided in a handful of statements whatever its size. Handles come back in the order of the requests."""
+    """A batch, decided in a handful of statements whatever its size. Handles come back in the order of the requests.
+
+    `may_replace` judges documents that are already there; who comes over HTTP is not trusted with everybody's.
+    """
     store = blobs or default_blob_store()
     policy = Policy.model_validate(await repository.mandate_policy(session))
     states = await connections.share_lock(session, {r.connection_id for r in requests if r.connection_id})
@@ -104,7 +140,7 @@ async def request_ingestions(
             raise ContentInvalid(f"The batch names {request.source_kind} {request.source_id!r} twice.")
         else:
             offers[offer.key] = (index, offer)
-    decided = await _decide(session, [offer for _, offer in offers.values()], store, states)
+    decided = await _decide(session, [offer for _, offer in offers.values()], store, states, may_replace)
     for index, offer in offers.values():
         handles[index] = decided[offer.key]
     on_commit(session, lambda: _count(handles.values()))
@@ -221,17 +257,20 @@ def _skip(session: AsyncSession, offer: Offer, reason: str) -> IngestionHandle:
 
 
 async def _decide(
-    session: AsyncSession, offers: list[Offer], store: BlobStore, states: dict[UUID, ConnectionState]
+    session: AsyncSession,
+    offers: list[Offer],
+    store: BlobStore,
+    states: dict[UUID, ConnectionState],
+    may_replace: MayReplace,
 ) -> dict[ObjectKey, IngestionHandle]:
-    existing = await repository.lock_documents(session, [offer.key for offer in offers]) if offers else {}
+    existing = await _existing(session, offers)
     fresh = [offer for offer in offers if offer.key not in existing]
     if fresh:
         await _keep_bytes(session, fresh, store)
         inserted = await repository.insert_documents(session, [offer.row() for offer in fresh])
         overtaken = [offer for offer in fresh if offer.document_id not in inserted]
         fresh = [offer for offer in fresh if offer.document_id in inserted]
-        if overtaken:
-            existing |= await repository.lock_documents(session, [offer.key for offer in overtaken])
+        existing |= await _existing(session, overtaken)
     renewed: list[Offer] = []
     same: list[Offer] = []
     for offer in offers:
@@ -240,9 +279,12 @@ async def _decide(
             continue
         offer.document_id = row.id
         unchanged = (row.content_hash, row.fingerprint) == (offer.content_hash, offer.fingerprint)
-        (same if unchanged and row.status in {*LIVE_STATUSES, "indexed", "skipped"} else renewed).append(
-            offer
-        )
+        known = unchanged and row.status in {*LIVE_STATUSES, "indexed", "skipped"}
+        if not known and not may_replace(row):
+            raise NotAllowed(
+                f"{offer.request.source_kind} {offer.request.source_id!r} is somebody else's here."
+            )
+        (same if known else renewed).append(offer)
     if renewed:
         await _keep_bytes(session, renewed, store)
         await repository.renew_documents(session, [offer.row() for offer in renewed])
@@ -255,7 +297,20 @@ async def _decide(
         )
     revisions = {offer.key: 1 for offer in fresh} | {o.key: existing[o.key].revision + 1 for o in renewed}
     handles = await _queue(session, [*fresh, *renewed], revisions, states)
-    return handles | await _duplicates(session, same, existing)
+    return handles | await _duplicates(session, same, existing, may_replace)
+
+
+async def _existing(session: AsyncSession, offers: list[Offer]) -> dict[ObjectKey, Row[Any]]:
+    """The locked rows that these offers are about."""
+    if not offers:
+        return {}
+    rows = await repository.lock_documents(
+        session, [offer.source for offer in offers], [offer.request.user_id for offer in offers]
+    )
+    found = {offer.key: row for offer in offers if (row := offer.existing(rows)) is not None}
+    if len({row.id for row in found.values()}) < len(found):
+        raise ContentInvalid("The batch names one object twice, once as personal and once as shared.")
+    return found
 
 
 async def _keep_bytes(session: AsyncSession, offers: list[Offer], store: BlobStore) -> None:
@@ -315,12 +370,13 @@ async def _queue(
 
 
 async def _duplicates(
-    session: AsyncSession, offers: list[Offer], existing: dict[ObjectKey, Any]
+    session: AsyncSession, offers: list[Offer], existing: dict[ObjectKey, Row[Any]], may_replace: MayReplace
 ) -> dict[ObjectKey, IngestionHandle]:
-    """Same content: nothing is parsed or embedded, but what describes it is applied."""
+    """Same content: nothing is parsed or embedded, but what describes it is applied, if the caller may say it."""
     if not offers:
         return {}
-    changed = await repository.describe_documents(session, [offer.row() for offer in offers])
+    described = [offer.row() for offer in offers if may_replace(existing[offer.key])]
+    changed = await repository.describe_documents(session, described) if described else set[UUID]()
     await repository.add_timeline(
         session, [_moment(document_id, "described") for document_id in sorted(changed)]
     )

@@ -9,6 +9,7 @@ import orjson
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gateway.corpus.repository import VISIBLE
 from gateway.db import tenant_of
 
 DESCRIPTION = (
@@ -39,17 +40,25 @@ async def mandate_policy(session: AsyncSession) -> dict[str, Any]:
     return policy or {}
 
 
+ObjectKey = tuple[UUID | None, str, str]  # connection, sourceKind, sourceId
+
+
 async def lock_documents(
-    session: AsyncSession, keys: Sequence[tuple[UUID | None, str, str]]
-) -> dict[tuple[UUID | None, str, str], Row[Any]]:
-    """Existing documents by `(connection, sourceKind, sourceId)`, locked in id order so that two batches never deadlock."""
+    session: AsyncSession, keys: Sequence[ObjectKey], user_ids: Sequence[UUID | None]
+) -> list[Row[Any]]:
+    """Existing documents under these keys, each key as that user sees it: what others keep for themselves is left out.
+
+    Locked in id order, so that two batches never deadlock.
+    """
     rows = await session.execute(
         text(
             """
-            SELECT d.* FROM document d JOIN unnest(
-                CAST(:connections AS uuid[]), CAST(:kinds AS text[]), CAST(:ids AS text[])) AS k(connection_id, kind, source_id)
+            SELECT d.* FROM document d JOIN (SELECT DISTINCT * FROM unnest(
+                CAST(:connections AS uuid[]), CAST(:kinds AS text[]), CAST(:ids AS text[]), CAST(:users AS uuid[]))
+                AS k(connection_id, kind, source_id, user_id)) k
               ON d.mandate_id = :mandate_id AND d.connection_id IS NOT DISTINCT FROM k.connection_id
              AND d.source_kind = k.kind AND d.source_id = k.source_id
+             AND (d.connection_id IS NOT NULL OR d.scope <> 'personal' OR d.user_id = k.user_id)
             ORDER BY d.id FOR UPDATE OF d
             """
         ),
@@ -58,9 +67,22 @@ async def lock_documents(
             "connections": [key[0] for key in keys],
             "kinds": [key[1] for key in keys],
             "ids": [key[2] for key in keys],
+            "users": list(user_ids),
         },
     )
-    return {(row.connection_id, row.source_kind, row.source_id): row for row in rows}
+    return list(rows)
+
+
+async def documents_of_source(session: AsyncSession, key: ObjectKey) -> list[UUID]:
+    """Whoever's they are."""
+    rows = await session.scalars(
+        text(
+            "SELECT id FROM document WHERE mandate_id = :mandate_id AND connection_id IS NOT DISTINCT FROM :connection "
+            "AND source_kind = :kind AND source_id = :source_id ORDER BY id"
+        ),
+        {"mandate_id": tenant_of(session), "connection": key[0], "kind": key[1], "source_id": key[2]},
+    )
+    return list(rows)
 
 
 async def insert_documents(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> set[UUID]:
@@ -75,7 +97,8 @@ async def insert_documents(session: AsyncSession, rows: Sequence[dict[str, Any]]
                 content_form, size, 'pending', now()
             FROM {_RECORD}
             ORDER BY connection_id, source_kind, source_id
-            ON CONFLICT (mandate_id, connection_id, source_kind, source_id) DO NOTHING
+            ON CONFLICT (mandate_id, connection_id, source_kind, source_id,
+                (CASE WHEN connection_id IS NULL AND scope = 'personal' THEN user_id END)) DO NOTHING
             RETURNING id
             """
         ),
@@ -243,18 +266,36 @@ async def find_job(session: AsyncSession, job_id: UUID) -> Row[Any] | None:
 
 
 async def list_jobs(
-    session: AsyncSession, *, status: str | None, limit: int, after: tuple[datetime, UUID] | None
+    session: AsyncSession,
+    viewer: UUID | None,
+    *,
+    everybodys: bool,
+    status: str | None,
+    limit: int,
+    after: tuple[datetime, UUID] | None,
 ) -> list[Row[Any]]:
+    """Newest first: everybody's, or those of documents that the viewer may see."""
+    seen = (
+        "true"
+        if everybodys
+        else f"EXISTS (SELECT FROM document d WHERE d.mandate_id = j.mandate_id AND d.id = j.document_id AND {VISIBLE})"
+    )
     rows = await session.execute(
         text(
-            """
-            SELECT * FROM job
-            WHERE (CAST(:status AS text) IS NULL OR status = :status)
-              AND (CAST(:at AS timestamptz) IS NULL OR (created_at, id) < (:at, CAST(:id AS uuid)))
-            ORDER BY created_at DESC, id DESC LIMIT :limit
+            f"""
+            SELECT j.* FROM job j
+            WHERE (CAST(:status AS text) IS NULL OR j.status = :status) AND {seen}
+              AND (CAST(:at AS timestamptz) IS NULL OR (j.created_at, j.id) < (:at, CAST(:id AS uuid)))
+            ORDER BY j.created_at DESC, j.id DESC LIMIT :limit
             """
         ),
-        {"status": status, "limit": limit, "at": after and after[0], "id": after and after[1]},
+        {
+            "status": status,
+            "viewer": viewer,
+            "limit": limit,
+            "at": after and after[0],
+            "id": after and after[1],
+        },
     )
     return list(rows)
 

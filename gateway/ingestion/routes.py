@@ -5,10 +5,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus import blob_repository
 from gateway.corpus.blobs import BlobStore
-from gateway.corpus.service import authorise
+from gateway.corpus.service import authorise, editable, may_replace, readable
 from gateway.crashpoints import crash_point
 from gateway.db import Database
 from gateway.errors import NotFound
@@ -33,7 +34,10 @@ async def accept(request: Request, principal: Principal, wanted: IngestionReques
         ):
             raise NotFound(f"You uploaded no blob {wanted.content.blob}; POST it to /v1/blobs first.")
         handle = await facade.request_ingestion(
-            session, await authorise(session, wanted, principal), blobs=blobs
+            session,
+            await authorise(session, wanted, principal),
+            blobs=blobs,
+            may_replace=lambda row: may_replace(row, principal),
         )
         crash_point("request.before_commit")
     crash_point("request.after_commit")
@@ -56,13 +60,26 @@ async def request_ingestion(
 @router.get("/ingestions/{job_id}")
 async def get_ingestion_status(request: Request, job_id: UUID, principal: Reader) -> IngestionStatus:
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
-        return await facade.get_ingestion_status(session, job_id)
+        return await _visible_job(session, job_id, principal)
+
+
+async def _visible_job(session: AsyncSession, job_id: UUID, principal: Principal) -> IngestionStatus:
+    """Who may see a document may see its jobs; the mandate's admins see all of them, which say nothing of the content."""
+    status = await facade.get_ingestion_status(session, job_id)
+    if not principal.is_admin:
+        if status.document_id is None:
+            raise NotFound(f"There is no job {job_id}.")
+        await readable(session, status.document_id, principal)
+    return status
 
 
 @router.post("/ingestions/{job_id}/cancel")
 async def cancel_ingestion(request: Request, job_id: UUID, principal: Writer) -> IngestionStatus:
     """Withdraws a job that has not ended. What was indexed before stays as it is."""
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        status = await _visible_job(session, job_id, principal)
+        if not principal.is_admin and status.document_id is not None:
+            await editable(session, status.document_id, principal)
         return await facade.cancel_ingestion(session, job_id)
 
 
@@ -76,7 +93,14 @@ async def list_ingestions(
 ) -> Page[IngestionStatus]:
     after = decode_cursor(cursor) if cursor else None
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
-        rows = await repository.list_jobs(session, status=status, limit=limit + 1, after=after)
+        rows = await repository.list_jobs(
+            session,
+            principal.user_id,
+            everybodys=principal.is_admin,
+            status=status,
+            limit=limit + 1,
+            after=after,
+        )
     shown = rows[:limit]
     following = encode_cursor(shown[-1].created_at, shown[-1].id) if len(rows) > limit else None
     return Page(items=[facade.status_of(row) for row in shown], next_cursor=following)

@@ -64,6 +64,7 @@ PROBED = [
     Probed(import_module("gateway.corpus.context_repository")),
     Probed(import_module("gateway.corpus.entries_repository")),
     Probed(import_module("gateway.corpus.erasure_repository")),
+    Probed(import_module("gateway.corpus.export_repository")),
     Probed(import_module("gateway.corpus.search_repository")),
     Probed(
         import_module("gateway.corpus.settlement_repository"),
@@ -126,6 +127,7 @@ TEXTS: dict[str, Value] = {
 }
 ROWS: dict[str, Value] = {
     "keys": made_of(lambda row: [(row["connection_id"], row["source_kind"], row["source_id"])], "document"),
+    "key": made_of(lambda row: (row["connection_id"], row["source_kind"], row["source_id"]), "document"),
     "claims": made_of(lambda row: [(row["id"], row["fence"])], "job"),
     "cited": made_of(lambda row: [(row["id"], row["document_id"])], "chunk"),
     "pairs": made_of(lambda row: [(row["query_id"], row["document_id"])], "query_hit"),
@@ -196,10 +198,18 @@ PLAIN: dict[str, Value] = {
     "done": either(True, False),
     "refund": either(True, False),
     "gaps": either(True, False),
+    "everybodys": either(True, False),
     "origin": either(None),
     "agent_deployment_id": either(None),
     "after": either(None),
     "list_chunks.after": either(-1),
+    "rows_about.after": either(""),
+    "documents_of.after": either(UUID(int=0)),
+    "chunks_after.after": either((UUID(int=0), -1)),
+    "about": either(
+        "account", "keys", "connections", "uploads", "documents", "queries", "answers", "citations"
+    ),
+    "source_kind": either("paste", "upload"),
     "limit": either(1, 50),
     "share": either(None, 0.01, 1.0),
     "revision": either(1),
