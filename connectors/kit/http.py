@@ -205,11 +205,12 @@ class VendorHttp:
         deadline: float = 300,
         on_response: Callable[[str, int], None] | None = None,
         resolve: Resolve = system_resolve,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._allowlist = Allowlist(allowed, trusted_private)
         self._timeout, self._deadline, self._on_response = timeout, deadline, on_response
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=_tls(),
+            ssl_context=tls or _tls(),
             max_connections=64,
             max_keepalive_connections=16,
             keepalive_expiry=30,

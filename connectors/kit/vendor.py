@@ -6,6 +6,7 @@ vendor's own API, a 401 is answered by one renewal, a short wait is waited out, 
 
 import asyncio
 import random
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -49,10 +50,8 @@ def retry_after(headers: Mapping[str, str], *, default: float, now: datetime | N
 
 
 def _seconds(text: str, now: datetime | None) -> float | None:
-    try:
+    if re.fullmatch(r"-?\d{1,9}(\.\d+)?", text):
         return max(float(text), 0.0)
-    except ValueError:
-        pass
     try:
         until = parsedate_to_datetime(text)
     except (ValueError, TypeError):
