@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.middleware import Middleware
 
 import gateway.console.routes
+import gateway.corpus.export_routes
 import gateway.corpus.routes
 import gateway.ingestion.routes
 import gateway.mcp_routes
@@ -33,6 +34,7 @@ API_ROUTERS: tuple[APIRouter, ...] = (
     gateway.tenancy.routes.router,
     gateway.ingestion.routes.router,
     gateway.corpus.routes.router,
+    gateway.corpus.export_routes.router,
     *retrieval.ROUTERS,
 )
 # A worker beats at every sweep, by default once a second; a minute of silence means that nobody sweeps.

@@ -10,7 +10,7 @@ from typing import NoReturn
 import typer
 from pydantic import ValidationError
 
-from gateway.commands import bench, doctor, ingest, logs, mcp, search, serve, tenancy, up
+from gateway.commands import bench, doctor, erase, ingest, logs, mcp, search, serve, tenancy, up
 from gateway.embedded.instance import NoInstance
 from gateway.embedded.preflight import StartupRefused
 from gateway.errors import CatchmentError
@@ -31,6 +31,7 @@ app.command(epilog=tenancy.LOGIN_EXAMPLES)(tenancy.login)
 app.command(epilog=ingest.INGEST_EXAMPLES)(ingest.ingest)
 app.command(epilog=ingest.WHY_EXAMPLES)(ingest.why)
 app.command(epilog=search.EXAMPLES)(search.search)
+app.command(epilog=erase.ERASE_EXAMPLES)(erase.erase)
 app.command(epilog=mcp.EXAMPLES)(mcp.mcp)
 app.command(epilog=logs.EXAMPLES)(logs.logs)
 app.add_typer(bench.bench, name="bench")

@@ -111,6 +111,15 @@ class Settings(BaseSettings):
     max_deaths: int = Field(default=3, ge=1, description="worker deaths before a job is set aside as poison")
     retry_base_seconds: float = Field(default=1.0, gt=0, description="first step of the retry backoff")
 
+    # Scanning
+    scan_command: str | None = Field(
+        default=None,
+        description="gets each file on stdin before it is parsed; exit 0 clean, 1 infected, else tried again",
+    )
+    scan_seconds: float = Field(
+        default=60.0, gt=0, description="how long the scan command may take for one file"
+    )
+
     # Logs
     log_format: str = Field(default="json", pattern="^(json|console)$", description="json or console")
     log_level: str = Field(

@@ -43,6 +43,13 @@ class Api:
         except httpx.TransportError:
             raise StoreUnavailable(f"Catchment does not answer at {self.url}: is it running?") from None
 
+    def download(self, path: str, target: Path) -> int:
+        """Writes an answer to a file only its owner may read; its size."""
+        try:
+            return self.client.download(path, target)
+        except httpx.TransportError:
+            raise StoreUnavailable(f"Catchment does not answer at {self.url}: is it running?") from None
+
     def pages(self, path: str) -> Iterator[dict[str, Any]]:
         params: dict[str, Any] = {"limit": 200}
         while True:

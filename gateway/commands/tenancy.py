@@ -94,7 +94,7 @@ def change_role(
 ) -> None:
     """Change what a member may do."""
     with connected(url, api_key, data_dir) as api:
-        path = f"/members/{_user_id(api, user)}"
+        path = f"/members/{user_id_of(api, user)}"
         show_one(api.call("PATCH", path, json={"role": role}), as_json=as_json)
 
 
@@ -107,7 +107,7 @@ def remove_user(
 ) -> None:
     """End a membership; sessions and keys stop working at once."""
     with connected(url, api_key, data_dir) as api:
-        api.call("DELETE", f"/members/{_user_id(api, user)}")
+        api.call("DELETE", f"/members/{user_id_of(api, user)}")
     typer.echo(f"{user} is no longer a member.")
 
 
@@ -137,7 +137,7 @@ def create_key(  # noqa: PLR0917 - typer reads the command line from them
         body["expiresAt"] = (datetime.now(timezone.utc) + timedelta(days=days)).isoformat()
     with connected(url, api_key, data_dir) as api:
         if user:
-            body["userId"] = _user_id(api, user)
+            body["userId"] = user_id_of(api, user)
         show_one(api.call("POST", "/keys", json=body), as_json=as_json)
 
 
@@ -170,7 +170,7 @@ def login(
 ) -> None:
     """Print a link that opens the console once, within 15 minutes."""
     with connected(url, api_key, data_dir) as api:
-        body = {"userId": _user_id(api, user)} if user else {}
+        body = {"userId": user_id_of(api, user)} if user else {}
         made = api.call("POST", "/login-links", json=body)
     if as_json:
         show_one(made, as_json=True)
@@ -178,7 +178,7 @@ def login(
         typer.echo(made["url"])
 
 
-def _user_id(api: Api, user: str) -> str:
+def user_id_of(api: Api, user: str) -> str:
     """People know addresses, the API knows ids."""
     try:
         return str(UUID(user))

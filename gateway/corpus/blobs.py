@@ -15,12 +15,13 @@ from obstore.store import LocalStore, ObjectStore
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus import blob_repository as repository
-from gateway.db import tenant_of
+from gateway.db import Database, tenant_of
 from gateway.errors import ConfigurationError, NotFound, TooLarge
 from gateway.settings import Settings, get_settings
 
 # Up to here a row is cheaper than an object: one commit, no second store to keep in step.
 INLINE_LIMIT = 128 * 1024
+_PIECE_BYTES = 1024 * 1024
 
 
 class BlobStore:
@@ -65,6 +66,20 @@ class BlobStore:
             return bytes(await result.bytes_async())
         except FileNotFoundError as error:
             raise NotFound("The original bytes are not here any more.") from error
+
+    async def pieces(self, db: Database, mandate_id: UUID, digest: bytes) -> AsyncIterator[bytes]:
+        """The bytes a piece at a time, without a transaction meanwhile; none if they are not here any more."""
+        async with db.tenant_session(mandate_id) as session:
+            row = await repository.find_blob(session, digest)
+        if row is not None and row.data is not None:
+            yield row.data
+        elif row is not None:
+            try:
+                result = await obstore.get_async(self._store, _path(mandate_id, digest))
+                async for piece in result.stream(min_chunk_size=_PIECE_BYTES):
+                    yield bytes(piece)
+            except FileNotFoundError:
+                return
 
     async def delete_objects(self, mandate_id: UUID, digests: Sequence[bytes]) -> None:
         """Call inside the transaction that deleted the rows: its locks keep a new upload of the same bytes waiting."""

@@ -95,6 +95,7 @@ async def _erase(
     chunks = await repository.chunks_of(session, ids)
     await lexicon.take_out(session, [chunk.id for chunk in chunks])
     counts = await insights.forget_documents(session, ids)
+    await repository.blank_items(session, ids)
     counts |= await repository.delete_documents(session, ids)
     counts["vector"] = await vector_repository.collect(
         session, sorted({chunk.text_hash for chunk in chunks}), limit=len(chunks) * 4 + 1
@@ -119,8 +120,9 @@ async def _withdraw(session: AsyncSession, subject: str, subject_id: str) -> dic
 async def _forget(session: AsyncSession, blobs: BlobStore, subject: str, subject_id: str) -> dict[str, int]:
     """What speaks of the subject without hanging on one of its documents."""
     if subject == "connection":
-        await chunk_repository.drop_segments_of(session, UUID(subject_id))
-        return await insights.forget_connection(session, UUID(subject_id))
+        return await _forget_connection(session, UUID(subject_id))
+    if subject == "source":
+        return await repository.forget_items(session, data_source_id=UUID(subject_id))
     if subject == "user":
         counts = await insights.forget_user(session, UUID(subject_id))
         counts["account"] = await repository.delete_departed_user(session, UUID(subject_id))
@@ -128,6 +130,8 @@ async def _forget(session: AsyncSession, blobs: BlobStore, subject: str, subject
         counts = await insights.forget_all(session)
     else:
         return {}
+    for connection_id in await repository.connections_of(session, subject, subject_id, revoked=True):
+        _add(counts, await _forget_connection(session, connection_id))
     _add(counts, await _withdraw(session, subject, subject_id))
     counts["upload"], unclaimed = await repository.withdraw_uploads(session, _user(subject, subject_id))
     _add(counts, {"blob": await _delete_blobs(session, blobs, unclaimed)})
@@ -135,6 +139,12 @@ async def _forget(session: AsyncSession, blobs: BlobStore, subject: str, subject
     counts["vector"] = await vector_repository.collect(session, None)
     counts["object"] = await blobs.collect_orphans(session)
     return counts
+
+
+async def _forget_connection(session: AsyncSession, connection_id: UUID) -> dict[str, int]:
+    await chunk_repository.drop_segments_of(session, connection_id)
+    counts = await insights.forget_connection(session, connection_id)
+    return counts | await repository.forget_connection(session, connection_id)
 
 
 def _user(subject: str, subject_id: str) -> UUID | None:

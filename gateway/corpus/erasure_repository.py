@@ -84,6 +84,18 @@ async def delete_documents(session: AsyncSession, document_ids: Sequence[UUID]) 
     return counts
 
 
+async def blank_items(session: AsyncSession, document_ids: Sequence[UUID]) -> None:
+    """The ledger of what a vendor listed keeps that there was something, so that it does not come back; not what it was."""
+    await session.execute(
+        text(
+            "UPDATE remote_item SET name = '', path = '', uri = NULL, metadata = '{}', handle = '{}', document_id = NULL, "
+            "state = CASE WHEN state = 'deleted' THEN state ELSE 'skipped' END, reason = 'erased' "
+            "WHERE mandate_id = :mandate_id AND document_id = ANY(:ids)"
+        ),
+        {"mandate_id": tenant_of(session), "ids": list(document_ids)},
+    )
+
+
 async def open_receipt(
     session: AsyncSession,
     receipt_id: UUID,
@@ -141,11 +153,14 @@ async def update_receipt(
     )
 
 
-async def connections_of(session: AsyncSession, subject: str, subject_id: str) -> list[UUID]:
-    """Connections whose fence an erasure of a user or of the whole mandate must close first."""
+async def connections_of(
+    session: AsyncSession, subject: str, subject_id: str, *, revoked: bool = False
+) -> list[UUID]:
+    """Connections whose fence an erasure of a user or of the whole mandate must close first; or those it has closed."""
     owner = {"user": "user_id = CAST(:subject_id AS uuid)", "mandate": "true"}[subject]
+    state = "state = 'revoked' AND purged_at IS NULL" if revoked else "state <> 'revoked'"
     rows = await session.scalars(
-        text(f"SELECT id FROM connection WHERE state <> 'revoked' AND {owner} ORDER BY id"),
+        text(f"SELECT id FROM connection WHERE {state} AND {owner} ORDER BY id"),
         {"subject_id": subject_id},
     )
     return list(rows)
@@ -182,6 +197,52 @@ async def withdraw_uploads(session: AsyncSession, user_id: UUID | None) -> tuple
         {"mandate_id": tenant_of(session), "digests": digests},
     )
     return len(digests), sorted(set(digests) - set(claimed))
+
+
+async def forget_items(
+    session: AsyncSession, *, connection_id: UUID | None = None, data_source_id: UUID | None = None
+) -> dict[str, int]:
+    """What was listed at a vendor's, and what failed there, of one connection or one source."""
+    counts: dict[str, int] = {}
+    for store in ("remote_item", "item_failure"):
+        done = await session.execute(
+            text(
+                f"DELETE FROM {store} WHERE mandate_id = :mandate_id AND data_source_id IN (SELECT id FROM data_source "
+                "WHERE mandate_id = :mandate_id AND (id = CAST(:source AS uuid) OR connection_id = CAST(:connection AS uuid)))"
+            ),
+            {"mandate_id": tenant_of(session), "source": data_source_id, "connection": connection_id},
+        )
+        counts[store] = done.rowcount  # pyright: ignore[reportAttributeAccessIssue]
+    return counts
+
+
+async def forget_connection(session: AsyncSession, connection_id: UUID) -> dict[str, int]:
+    """Of a connection stays that it was there and when; not whose it was, nor what it led to."""
+    parameters = {"mandate_id": tenant_of(session), "id": connection_id}
+    counts = await forget_items(session, connection_id=connection_id)
+    await session.execute(
+        text(
+            "DELETE FROM webhook_route WHERE mandate_id = :mandate_id AND watch_id IN (SELECT w.id FROM watch w "
+            "JOIN data_source s ON s.mandate_id = w.mandate_id AND s.id = w.data_source_id WHERE s.connection_id = :id)"
+        ),
+        parameters,
+    )
+    await session.execute(
+        text("DELETE FROM oauth_state WHERE mandate_id = :mandate_id AND connection_id = :id"), parameters
+    )
+    done = await session.execute(
+        text("DELETE FROM data_source WHERE mandate_id = :mandate_id AND connection_id = :id"), parameters
+    )
+    counts["data_source"] = done.rowcount  # pyright: ignore[reportAttributeAccessIssue]
+    await session.execute(
+        text(
+            "UPDATE connection SET user_id = NULL, surfaces = '{}', policy = '{}', account = '{}', sealed_tokens = NULL, "
+            "reason = NULL, purged_at = coalesce(purged_at, now()) "
+            "WHERE mandate_id = :mandate_id AND id = :id AND state = 'revoked'"
+        ),
+        parameters,
+    )
+    return counts
 
 
 async def delete_departed_user(session: AsyncSession, user_id: UUID) -> int:

@@ -185,6 +185,8 @@ async def get_original(request: Request, document_id: UUID, principal: Reader) -
         row = await service.readable(session, document_id, principal)
         if row.neutralize and not principal.is_admin and row.user_id != principal.user_id:
             raise NotFound("The original of a masked document is for its owner and admins.")
+        if row.reason == "infected":
+            raise NotFound("The scanner refused the original; it is not handed out.")
         data = await request.app.state.blobs.read(session, row.blob_sha256)
     headers = {
         "Content-Disposition": f'attachment; filename="{document_id}"',

@@ -31,6 +31,7 @@ _REASONS = {
     "too_slow": "Parsing it took longer than allowed.",
     "crashed": "The parser crashed on it.",
     "output_limit": "It unpacks to more text than allowed.",
+    "infected": "The scanner refused it as infected; its original is not handed out.",
     "poison": "It killed the worker several times and was set aside; retry it with reindex.",
     "attempts": "It failed on every try; see the error and retry it with reindex.",
     "embedder_refused": "The embedding service refused its text.",

@@ -1,0 +1,83 @@
+"""`catchment erase …` and `catchment users export`: what is stored about somebody, gone or handed out."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected, show_one
+from gateway.commands.tenancy import user_id_of, users
+from gateway.errors import Conflict, InvalidRequest
+
+ERASE_EXAMPLES = "Example: catchment erase --user ada@example.org --yes"
+WAIT_SECONDS = 0.5
+
+
+def erase(  # noqa: PLR0917 - typer reads the command line from them
+    user: Annotated[str | None, typer.Option(help="address or id: everything of this user")] = None,
+    document: Annotated[UUID | None, typer.Option(help="this document and its attachments")] = None,
+    source: Annotated[UUID | None, typer.Option(help="everything a source brought")] = None,
+    mandate: Annotated[bool, typer.Option("--mandate", help="everything the mandate holds")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
+    url: Url = None,
+    api_key: ApiKey = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Erase for good, with a receipt that counts each store. Needs an admin's key; a legal hold refuses."""
+    if sum((user is not None, document is not None, source is not None, mandate)) != 1:
+        raise InvalidRequest("Name exactly one of --user, --document, --source and --mandate.")
+    with connected(url, api_key, data_dir) as api:
+        body, what = _subject(api, user, document, source)
+        if not yes:
+            _confirm(what)
+        receipt = api.call("POST", "/erasures", json=body)
+        while receipt["status"] != "done":
+            time.sleep(WAIT_SECONDS)
+            receipt = api.call("GET", f"/receipts/{receipt['id']}")
+    if as_json:
+        show_one(receipt, as_json=True)
+        return
+    counted = {store: count for store, count in receipt["counts"].items() if count}
+    typer.echo(f"Erased {what}. Receipt {receipt['id']}:")
+    for store, count in sorted(counted.items()):
+        typer.echo(f"  {store:<14} {count}")
+    if not counted:
+        typer.echo("  nothing was there")
+
+
+def _subject(
+    api: Api, user: str | None, document: UUID | None, source: UUID | None
+) -> tuple[dict[str, Any], str]:
+    if user is not None:
+        return {"userId": user_id_of(api, user)}, f"everything of {user}"
+    if document is not None:
+        return {"documentId": str(document)}, f"the document {document}"
+    if source is not None:
+        return {"sourceId": str(source)}, f"everything the source {source} brought"
+    return {"mandate": True}, "everything of this mandate"
+
+
+def _confirm(what: str) -> None:
+    if not sys.stdin.isatty():
+        raise Conflict(f"This erases {what} for good; say --yes.")
+    typer.confirm(f"Erase {what} for good?", abort=True)
+
+
+@users.command("export", epilog="Example: catchment users export ada@example.org --to ada.zip")
+def export_user(
+    user: Annotated[str, typer.Argument(help="address or id")],
+    to: Annotated[Path, typer.Option(help="file to write")],
+    url: Url = None,
+    api_key: ApiKey = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Take out everything that is stored about a user, as a zip archive."""
+    if to.exists():
+        raise Conflict(f"{to} is already there.")
+    with connected(url, api_key, data_dir) as api:
+        size = api.download(f"/users/{user_id_of(api, user)}/export", to)
+    typer.echo(f"{to}: {size} bytes")
