@@ -1,7 +1,4 @@
-"""The first rooms of the console: signing in by one-time link, and a home that says who and where you are.
-
-Pages are plain HTML with our own small stylesheet: no script, no third party, nothing the strict policy would block.
-"""
+"""Signing in and out, the language, and the home page: what there is, what is going on, what needs somebody."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -10,52 +7,61 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, FastAPI, Form, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
-from fastapi.templating import Jinja2Templates
+from sqlalchemy import Row
 
-from gateway.db import Database
+from gateway.console import (
+    activity_routes,
+    insights_routes,
+    knowledge_routes,
+    repository,
+    search_routes,
+    settings_routes,
+)
+from gateway.console.visits import LANGUAGE_COOKIE, Member, PageRoute, Visit, render, visitor, words_for
+from gateway.console.words import LANGUAGES
 from gateway.errors import CsrfRefused, NotAuthenticated
 from gateway.http import Db, base_url
-from gateway.ingestion import repository as ledger
+from gateway.insights import service as insights
 from gateway.settings import Settings
-from gateway.tenancy import repository, service
-from gateway.tenancy.access import SESSION_COOKIE, Principal, check_csrf, session_principal
+from gateway.tenancy import service
+from gateway.tenancy.access import SESSION_COOKIE, check_csrf
 
-router = APIRouter(include_in_schema=False)
-
-_HERE = Path(__file__).parent
-_pages = Jinja2Templates(_HERE / "templates")  # escapes everything it is given
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+for _pages in (
+    knowledge_routes,
+    search_routes,
+    insights_routes,
+    activity_routes,
+    settings_routes,
+):
+    router.include_router(_pages.router)
 
 
 def mount_static(app: FastAPI) -> None:
-    app.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")
-
-
-def _page(request: Request, name: str, status: int = 200, **values: Any) -> HTMLResponse:
-    return _pages.TemplateResponse(request, name, values, status_code=status)
-
-
-async def _visitor(request: Request, db: Database) -> Principal | None:
-    cookie = request.cookies.get(SESSION_COOKIE)
-    if cookie is None:
-        return None
-    try:
-        return await session_principal(db, cookie)
-    except NotAuthenticated:
-        return None
+    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
 
 
 @router.get("/")
-async def home(request: Request, db: Db) -> HTMLResponse:
-    visitor = await _visitor(request, db)
-    if visitor is None or visitor.user_id is None:
-        return _page(request, "sign_in.html", status=401)
-    async with db.tenant_session(visitor.mandate_id) as session:
-        mandate = await service.get_mandate(session)
-        person = await service.get_user(session, visitor.user_id)
-        members = await repository.count_members(session)
-        documents, _ = await ledger.usage(session)
-    counts = {"members": members, "documents": documents}
-    return _page(request, "home.html", visitor=visitor, mandate=mandate, person=person, counts=counts)
+async def home(visit: Member) -> HTMLResponse:
+    async with visit.db.tenant_session(visit.principal.mandate_id) as session:
+        stats = await insights.stats(session)
+        troubles = await repository.troubles(session, visit.person.id)
+    return visit.page(
+        "home.html", stats=stats, connections=[], syncing=[], attention=_attention(visit, troubles)
+    )
+
+
+def _attention(visit: Visit, troubles: Row[Any]) -> list[dict[str, str]]:
+    """What needs somebody, each with the one button that fixes it."""
+    words = visit.words
+    found: list[dict[str, str]] = []
+    if troubles.failed:
+        text = f"{troubles.failed} {words('documents could not be indexed.')}"
+        found.append({"text": text, "action": words("Look at them"), "address": "/knowledge?status=error"})
+    if troubles.waiting:
+        text = f"{troubles.waiting} {words('jobs wait for a larger budget.')}"
+        found.append({"text": text, "action": words("Raise the budget"), "address": "/settings#policy"})
+    return found
 
 
 @router.get("/login")
@@ -66,7 +72,7 @@ async def login(request: Request, db: Db, token: Annotated[str, Query(max_length
     try:
         cookie = await service.sign_in(db, token, life)
     except NotAuthenticated as error:
-        return _page(request, "sign_in.html", status=401, problem=error.detail)
+        return render(request, "sign_in.html", 401, words_for(request), problem=error.detail)
     # Replaces the address that holds the token, in the history too.
     answer = RedirectResponse("/", status_code=303)
     answer.set_cookie(
@@ -82,13 +88,24 @@ async def login(request: Request, db: Db, token: Annotated[str, Query(max_length
 
 @router.post("/logout")
 async def logout(request: Request, db: Db, csrf_token: Annotated[str, Form(max_length=200)] = "") -> Response:
-    visitor = await _visitor(request, db)
-    if visitor is not None:
+    principal = await visitor(request)
+    if principal is not None:
         try:
-            check_csrf(visitor, csrf_token)
+            check_csrf(principal, csrf_token)
         except CsrfRefused:
-            return _page(request, "stale_form.html", status=403)
-        await service.sign_out(db, visitor)
+            return render(request, "stale_form.html", 403, words_for(request))
+        await service.sign_out(db, principal)
     answer = RedirectResponse("/", status_code=303)
     answer.delete_cookie(SESSION_COOKIE)
+    return answer
+
+
+@router.get("/language/{language}")
+async def choose_language(language: str, back: Annotated[str, Query(max_length=500)] = "/") -> Response:
+    """A link rather than a form: it changes nothing but what this browser is shown."""
+    # Only a path of ours: "//host" and "/\host" would lead away.
+    target = back if back.startswith("/") and not back.startswith(("//", "/\\")) else "/"
+    answer = RedirectResponse(target, status_code=303)
+    if language in LANGUAGES:
+        answer.set_cookie(LANGUAGE_COOKIE, language, max_age=365 * 24 * 3600, samesite="lax", httponly=True)
     return answer

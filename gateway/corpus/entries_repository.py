@@ -20,7 +20,8 @@ KINDS = (*WRITTEN, *MANAGED)
 _SOURCE_TYPE = (
     "CASE d.source_kind "
     + " ".join(f"WHEN '{kind}' THEN '{name}'" for kind, name in MANAGED.items())
-    + " ELSE coalesce(d.type, 'note') END"
+    + " ".join(f" WHEN '{kind}' THEN coalesce(d.type, 'note')" for kind in WRITTEN)
+    + " ELSE d.source_kind END"
 )
 _EMBEDDING_STATUS = """
 CASE WHEN d.status = 'indexed' THEN 'ready' WHEN d.status IN ('failed', 'skipped', 'cancelled') THEN 'error'
@@ -37,6 +38,7 @@ AND (CAST(:q AS text) IS NULL OR strpos(lower(d.title), lower(:q)) > 0 OR d.id I
     SELECT c.document_id FROM chunk c WHERE c.mandate_id = :mandate_id AND c.number = ANY(CAST(:numbers AS bigint[]))))
 AND (CAST(:source_type AS text) IS NULL OR {_SOURCE_TYPE} = :source_type)
 AND (CAST(:embedding_status AS text) IS NULL OR {_EMBEDDING_STATUS} = :embedding_status)
+AND (CAST(:connection_id AS uuid) IS NULL OR d.connection_id = :connection_id)
 AND (CAST(:since AS timestamptz) IS NULL OR d.created_at >= :since)
 AND (CAST(:until AS timestamptz) IS NULL OR d.created_at < :until)
 """
@@ -52,9 +54,11 @@ class EntryFilter:
     embedding_status: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    kinds: Sequence[str] = KINDS  # the console's browser shows what connections bring, too
+    connection_id: UUID | None = None
 
     def values(self) -> dict[str, Any]:
-        return {**vars(self), "numbers": list(self.numbers), "kinds": list(KINDS)}
+        return {**vars(self), "numbers": list(self.numbers), "kinds": list(self.kinds)}
 
 
 async def list_entries(

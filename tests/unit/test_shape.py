@@ -70,7 +70,17 @@ ROOMS: dict[str, dict[str, str]] = {
     "sources": {},
     "knowledge": {},
     "insights": {"query_log": "notes of searches, written behind them"},
-    "console": {"templates": "pages", "static": "styles and scripts"},
+    "console": {
+        "templates": "pages",
+        "static": "styles and scripts",
+        "visits": "who is looking, and what a refusal looks like",
+        "words": "two languages",
+        "english": "names of our vocabulary",
+        "german": "the German dictionary",
+        "charts": "pictures of numbers",
+        "passages": "passages as people read them",
+        "activity": "the log of one mandate",
+    },
 }
 SHAPE = {"__init__", "models", "schemas", "repository", "service", "routes", "errors"}
 # A large room has several of one shape, each with its subject in front.

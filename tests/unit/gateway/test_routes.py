@@ -1,5 +1,6 @@
 """Every route says what it needs, or is on the short list of those open to everybody."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from pydantic import SecretStr
 from starlette.routing import Mount
 
 from gateway.app import create_app
+from gateway.console.visits import Visiting
 from gateway.settings import Settings
 from gateway.tenancy.access import EXEMPT_PREFIXES, PROTECTED, Needs
 
@@ -20,7 +22,7 @@ PUBLIC = {
     "/healthz": "a process that answers says so",
     "/readyz": "load balancers have no key",
     "/metrics": "counts only; Prometheus has no key",
-    "/": "the home page asks for the session itself",
+    "/language/{language}": "chooses what this browser is shown, and nothing else",
     "/login": "this is where one gets in",
     "/logout": "signing out twice is no error",
     "/static": "styles",
@@ -47,8 +49,8 @@ def _routes(routes: list[Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + route.path, route
 
 
-def _demands(dependant: Dependant) -> list[Needs]:
-    found = [dependant.call] if isinstance(dependant.call, Needs) else []
+def _demands(dependant: Dependant) -> list[Needs | Visiting]:
+    found: list[Needs | Visiting] = [dependant.call] if isinstance(dependant.call, Needs | Visiting) else []
     return found + [need for inner in dependant.dependencies for need in _demands(inner)]
 
 
@@ -70,6 +72,9 @@ def test_what_needs_a_principal_is_where_principals_are_found(app: FastAPI) -> N
     """A demand outside the protected prefixes would find nobody; nothing protected is public."""
     for path, route in _routes(app.routes):
         protected = any(path == prefix or path.startswith(f"{prefix}/") for prefix in PROTECTED)
+        if isinstance(route, APIRoute) and any(isinstance(n, Visiting) for n in _demands(route.dependant)):
+            assert not protected, f"{path}: a page looks for its visitor itself"
+            continue
         assert protected == (path not in PUBLIC), path
         assert not (protected and isinstance(route, Mount) and path not in EXEMPT_PREFIXES and path != "/mcp")
 
@@ -82,9 +87,23 @@ def test_changing_something_needs_more_than_reading(app: FastAPI) -> None:
         for path, route in _routes(app.routes)
         if isinstance(route, APIRoute) and path.startswith("/v1/") and path not in questions
         for need in _demands(route.dependant)
-        if route.methods & {"POST", "PATCH", "PUT", "DELETE"} and need.scope == "read"
+        if isinstance(need, Needs)
+        and route.methods & {"POST", "PATCH", "PUT", "DELETE"}
+        and need.scope == "read"
     ]
     assert weak == []
+
+
+def test_a_page_that_changes_something_checks_the_forms_token(app: FastAPI) -> None:
+    pages = [
+        (path, route, need)
+        for path, route in _routes(app.routes)
+        if isinstance(route, APIRoute)
+        for need in _demands(route.dependant)
+        if isinstance(need, Visiting)
+    ]
+    assert len(pages) > 20
+    assert [path for path, route, need in pages if need.form != ("POST" in route.methods)] == []
 
 
 def test_the_description_of_the_api_is_complete(app: FastAPI) -> None:
@@ -101,7 +120,9 @@ def test_the_pages_bring_their_files() -> None:
     console = Path(__file__).parents[3] / "gateway" / "console"
     for page in (console / "templates").glob("*.html"):
         text = page.read_text()
-        assert "<script" not in text
+        scripts = re.findall("<script[^>]*>[^<]*", text)
+        assert all(re.fullmatch(r'<script type="module" src="/static/[a-z]+\.js">', one) for one in scripts)
+        assert re.findall(r"<[a-z]+[^>]*\son[a-z]+=", text) == []
         assert "style=" not in text
         assert "|safe" not in text
     assert (console / "static" / "console.css").exists()

@@ -1,0 +1,23 @@
+// What a page gains from a script: times in the viewer's zone, and the live parts. Every page can be read without it.
+import { startAnswer } from "/static/answer.js";
+import { followLog } from "/static/activity.js";
+import { followProgress } from "/static/progress.js";
+
+export function localTimes(root) {
+  const language = document.documentElement.lang;
+  const format = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    time.textContent = format.format(at);
+    time.title = at.toISOString();
+  }
+}
+
+localTimes(document);
+for (const card of document.querySelectorAll("[data-ask]")) startAnswer(card);
+for (const table of document.querySelectorAll("[data-stream]")) followLog(table, localTimes);
+for (const section of document.querySelectorAll("[data-progress]")) followProgress(section);
+for (const waiting of document.querySelectorAll("[data-refresh]")) {
+  setTimeout(() => location.reload(), 1000 * Number(waiting.dataset.refresh));
+}

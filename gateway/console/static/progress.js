@@ -1,0 +1,37 @@
+// Bars that move while a connection syncs; when everything is done the page is read once more.
+export function followProgress(section) {
+  const source = new EventSource(section.dataset.progress);
+  let ran = false;
+
+  function set(row, name, value) {
+    const cell = row.querySelector(`[data-${name}]`);
+    if (cell) cell.textContent = value;
+  }
+
+  function show(message) {
+    const progress = JSON.parse(message.data);
+    let running = false;
+    for (const surface of progress.surfaces ?? []) {
+      const row = section.querySelector(`[data-surface="${CSS.escape(surface.surface)}"]`);
+      if (!row) continue;
+      const settled = surface.indexed + surface.skipped + surface.failed;
+      const bar = row.querySelector("progress");
+      bar.max = Math.max(surface.found, 1);
+      bar.value = settled;
+      for (const name of ["found", "indexed", "skipped", "failed"]) set(row, name, surface[name]);
+      set(row, "rate", surface.rate ? surface.rate.toFixed(1) : "–");
+      set(row, "left", surface.secondsLeft == null ? "–" : `${Math.round(surface.secondsLeft)} s`);
+      set(row, "phase", surface.phase);
+      if (!surface.done) running = true;
+    }
+    if (running) ran = true;
+    section.dataset.state = running ? "running" : "done";
+    if (!running && ran) {
+      source.close();
+      location.reload();
+    }
+  }
+
+  source.onmessage = show;
+  source.addEventListener("progress", show);
+}

@@ -1,0 +1,33 @@
+"""The console's two languages. Templates speak English; German comes from a dictionary keyed by the English words.
+
+Names of our own vocabulary (`sharepoint_item`, `needs_reauth`) are put into words in both.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+
+LANGUAGES = {"en": "English", "de": "Deutsch"}
+
+
+@cache
+def _dictionary(language: str) -> dict[str, str]:
+    name = {"en": "english.json", "de": "german.json"}[language]
+    return json.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
+class Words:
+    """`words("Sign out")` in the visitor's language; what is not in the dictionary stays as it is."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+
+    def __call__(self, text: str) -> str:
+        return _dictionary(self.language).get(text, text)
+
+
+def chosen_language(cookie: str | None, locale: str | None, accepted: str) -> str:
+    """What was chosen here, then what the profile says, then what the browser asks for."""
+    wanted = [cookie or "", (locale or "")[:2] if locale and locale != "en" else ""]
+    wanted += [part.partition(";")[0].strip()[:2].lower() for part in accepted.split(",")]
+    return next((language for language in wanted if language in LANGUAGES), "en")
