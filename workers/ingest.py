@@ -34,8 +34,10 @@ from gateway.logs import emit
 from gateway.metrics import EXTRACTIONS
 from gateway.settings import Settings
 from gateway.tenancy.schemas import Policy
+from workers import attachments
 from workers.pipeline.embed import Budget, BudgetReached, EmbedStage
 from workers.pipeline.parsing import ParsedDocument, parse_document
+from workers.pipeline.scan import Scanner
 from workers.pipeline.store import ReadyDocument, replace_chunks, store_documents
 
 # Up to here parsed documents are gathered before they are embedded and stored together; it bounds memory too.
@@ -45,9 +47,9 @@ CHUNKS_PER_STORE = 2000
 REFUSED_BY_DATABASE = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
 
 # The parser's word on a file that is no error of ours: the document is kept out, with the reason.
-SKIPS = {"unsupported", "no_text"}
+SKIPS = {"unsupported", "no_text", "needs_ocr", "archive", "media", "executable"}
 # The source now says nothing: what it said before must not be found any more.
-NOTHING_LEFT = {"empty", "no_text"}
+NOTHING_LEFT = {"empty", "no_text", "needs_ocr", "archive", "media", "executable"}
 
 
 @dataclass
@@ -81,6 +83,7 @@ class IngestSlice:
         self._retry = retry
         secret = settings.secret_key.get_secret_value() if settings.secret_key else ""
         self._placeholder_key = placeholder_key(secret, mandate_id)
+        self._scanner = Scanner(settings.scan_command, settings.scan_seconds)
         self.claimant = new_id()
         self._lost: list[Task] = []
 
@@ -150,6 +153,9 @@ class IngestSlice:
         data: bytes | None = document.data
         if data is None:
             data = await self.blobs.read_object(self.mandate_id, document.blob_sha256)
+        if not data:
+            raise ChildFailed("empty", "the file has no bytes")
+        await self._scanner.check(data)
         mime_type = document.mime_type
         if mime_type in {None, UNKNOWN} and document.content_form == "bytes":
             mime_type = await sniff(data, document.title or document.source_id)
@@ -164,7 +170,10 @@ class IngestSlice:
                 "placeholder_key": self._placeholder_key,
                 "neutralize": document.neutralize,
                 "allow_personal_data": policy.neutralisation.allow_personal_data,
+                "extraction": policy.extraction,
             },
+            uri=document.uri,
+            with_attachments=attachments.may_hold(document),
         )
         EXTRACTIONS.inc()
         return parsed
@@ -200,11 +209,11 @@ class IngestSlice:
             task.embedded = len(hashes & embedded)
             embedded -= hashes
         try:
-            await self._store(group)
+            await self._store(group, policy)
         except REFUSED_BY_DATABASE:
             # One document the database refuses must cost that one: store the others without it.
             for task in group:
-                await self._store_alone(task)
+                await self._store_alone(task, policy)
 
     async def _advance(self, group: list[Task]) -> list[Task]:
         async with self._holding(group) as (session, held):
@@ -225,11 +234,12 @@ class IngestSlice:
             await ingestion.add_timeline(session, moments)
         return held
 
-    async def _store(self, group: list[Task]) -> None:
+    async def _store(self, group: list[Task], policy: Policy) -> None:
         async with self._holding(group) as (session, held):
             if held:
                 await store_documents(session, self.embedder.model, [self._ready(task) for task in held])
                 for task in held:
+                    await self._hand_over(session, task, policy)
                     emit_on_commit(
                         session,
                         "ingestion.indexed",
@@ -241,9 +251,24 @@ class IngestSlice:
         crash_point("store.after_commit")
         self._lost += [task for task in group if task not in held]
 
-    async def _store_alone(self, task: Task) -> None:
+    async def _hand_over(self, session: AsyncSession, task: Task, policy: Policy) -> None:
+        """What was inside the document, as documents of their own."""
+        limit = self.settings.upload_limit_bytes
+        inside = task.parsed.attachments if task.parsed else []
+        if not inside and task.job.revision == 1:
+            return  # no earlier revision can have held any
+        await attachments.hand_over(
+            session,
+            self.blobs,
+            policy,
+            task.document,
+            task.job.lane,
+            [item for item in inside if len(item.data) <= limit],
+        )
+
+    async def _store_alone(self, task: Task, policy: Policy) -> None:
         try:
-            await self._store([task])
+            await self._store([task], policy)
         except REFUSED_BY_DATABASE as error:
             detail = type(error.orig if isinstance(error, DBAPIError) else error).__name__
             await self._give_up(task, "rejected", f"The database refused the document: {detail}")
@@ -280,6 +305,8 @@ class IngestSlice:
                 return
             if reason in NOTHING_LEFT:
                 await replace_chunks(session, self.embedder.model, [self._ready(task)])
+                policy = Policy.model_validate(await ingestion.mandate_policy(session))
+                await self._hand_over(session, task, policy)
             await ledger.finish(
                 session,
                 [{"id": task.job.id, "status": status, "reason": reason, "error": detail}],

@@ -45,7 +45,8 @@ async def load_for_parsing(session: AsyncSession, document_ids: Sequence[UUID]) 
         text(
             """
             SELECT d.id, d.revision, d.mime_type, d.language, d.title, d.uri, d.source_kind, d.source_id, d.content_form,
-                   d.neutralize, d.blob_sha256, d.size, d.connection_id, d.data_source_id, b.data
+                   d.neutralize, d.blob_sha256, d.size, d.connection_id, d.data_source_id, d.scope, d.user_id,
+                   d.feature_instance_id, d.feature_code, d.tags, d.metadata, b.data
             FROM document d JOIN blob b ON b.mandate_id = d.mandate_id AND b.sha256 = d.blob_sha256
             WHERE d.mandate_id = :mandate_id AND d.id = ANY(:ids)
             """
@@ -53,6 +54,18 @@ async def load_for_parsing(session: AsyncSession, document_ids: Sequence[UUID]) 
         {"mandate_id": tenant_of(session), "ids": list(document_ids)},
     )
     return {row.id: row for row in rows}
+
+
+async def attachments_of(session: AsyncSession, document_id: UUID, prefix: str) -> dict[str, UUID]:
+    """Source id → document of what was found inside this document before."""
+    rows = await session.execute(
+        text(
+            "SELECT source_id, id FROM document WHERE mandate_id = :mandate_id AND parent_document_id = :id "
+            "AND starts_with(source_id, :prefix)"
+        ),
+        {"mandate_id": tenant_of(session), "id": document_id, "prefix": prefix},
+    )
+    return {row.source_id: row.id for row in rows}
 
 
 async def existing_chunks(session: AsyncSession, document_ids: Sequence[UUID]) -> dict[UUID, list[Row[Any]]]:

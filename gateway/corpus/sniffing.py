@@ -1,6 +1,7 @@
 """What a file really is: judged by its bytes (magika, its model ships in the wheel), never by its name alone.
 
-The name only helps where bytes cannot tell: which language a piece of source code is in.
+The name only helps where bytes cannot tell: which language a piece of source code is in, which kind of text a short text is.
+Containers (zip, OLE) say themselves what they contain; they are asked, since a small one looks like any other.
 """
 
 import asyncio
@@ -16,6 +17,32 @@ UNKNOWN = "application/octet-stream"
 # Text as far as bytes go; for these the file name may say which kind of text it is.
 _VAGUE = {"text/plain", UNKNOWN, "application/x-empty", "inode/x-empty"}
 _MARKDOWN = {".md", ".markdown", ".mdown"}
+_TEXT_TYPES = ("text/", "application/json", "application/xml", "message/rfc822", "application/rtf")
+_NAMES = {
+    ".eml": "message/rfc822",
+    ".rtf": "text/rtf",
+    ".rst": "text/x-rst",
+    ".org": "text/x-org",
+    ".tsv": "text/tab-separated-values",
+    ".csv": "text/csv",
+    ".ipynb": "application/json",
+}
+
+_OOXML = "application/vnd.openxmlformats-officedocument"
+_OFFICE_PARTS = {
+    b"word/document": f"{_OOXML}.wordprocessingml.document",
+    b"ppt/presentation": f"{_OOXML}.presentationml.presentation",
+    b"xl/workbook": f"{_OOXML}.spreadsheetml.sheet",
+}
+_LOCAL_HEADER = b"PK\x03\x04"
+_NAME_AT = 30  # of the first entry
+_LONGEST_TYPE = 200
+_COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+# Streams only one kind of file has.
+_STREAMS = {
+    "__properties_version1.0": "application/vnd.ms-outlook",
+    "EncryptedPackage": f"{_OOXML}.wordprocessingml.document",  # which kind is behind the password nobody can see
+}
 
 
 @lru_cache(maxsize=1)
@@ -26,15 +53,37 @@ def _magika() -> "Magika":
 
 
 def _identify(data: bytes, file_name: str | None) -> str:
+    if contained := _container(data):
+        return contained
     found = _magika().identify_bytes(data).output
     mime_type = found.mime_type or UNKNOWN
     suffix = PurePosixPath(file_name or "").suffix.lower()
     if suffix in _MARKDOWN and (found.is_text or mime_type in _VAGUE):
         return "text/markdown"
     if mime_type in _VAGUE and found.is_text:
-        guessed = mimetypes.guess_type(file_name or "", strict=False)[0]
-        return guessed if guessed and guessed.startswith("text/") else "text/plain"
+        guessed = _NAMES.get(suffix) or mimetypes.guess_type(file_name or "", strict=False)[0]
+        return guessed if guessed and guessed.startswith(_TEXT_TYPES) else "text/plain"
     return mime_type
+
+
+def _container(data: bytes) -> str | None:
+    """What a zip or OLE file is for, by what it holds; None for those that are just containers."""
+    if data.startswith(b"%PDF-"):  # nothing else begins so; a short or damaged one looks like text
+        return "application/pdf"
+    if data.startswith(_COMPOUND_FILE):
+        return next((mime for name, mime in _STREAMS.items() if name.encode("utf-16-le") in data), None)
+    if not data.startswith(_LOCAL_HEADER):
+        return None
+    # Names stand in clear in a zip file. It is not opened here: that is for a child with limits.
+    if data[_NAME_AT : _NAME_AT + 8] == b"mimetype":
+        end = data.find(b"PK", _NAME_AT)
+        return (
+            data[_NAME_AT + 8 : min(end, _NAME_AT + _LONGEST_TYPE)].decode("ascii", "replace").strip() or None
+        )
+    last, mime = max(
+        (data.rfind(name), mime) for name, mime in _OFFICE_PARTS.items()
+    )  # the file's own list is at its end
+    return mime if last >= 0 else None
 
 
 async def sniff(data: bytes, file_name: str | None = None) -> str:

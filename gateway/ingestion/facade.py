@@ -218,6 +218,7 @@ def _fingerprint(policy: Policy, neutralize: bool) -> bytes:
         model=embedding_model(get_settings().embedder),
         neutralize=neutralize,
         policy=policy.neutralisation.allow_personal_data if neutralize else None,
+        extraction=policy.extraction,
     )
 
 

@@ -6,10 +6,10 @@ duplicate detection silently stops working.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 # Raise when extraction or chunking changes its output: everything is then re-indexed, by chunk diff, on its next request.
-PIPELINE_VERSION = 1
+PIPELINE_VERSION = 2
 
 
 def byte_hash(data: bytes) -> bytes:
@@ -26,7 +26,14 @@ def content_hash(parts: Iterable[tuple[str, bytes]]) -> bytes:
     return digest.digest()
 
 
-def fingerprint(*, model: str, neutralize: bool, policy: object = None) -> bytes:
-    """What, besides the content, decides the result: pipeline version, embedding model and masking policy."""
-    basis = json.dumps([PIPELINE_VERSION, model, neutralize, policy], sort_keys=True)
+def fingerprint(
+    *, model: str, neutralize: bool, policy: object = None, extraction: Mapping[str, str] | None = None
+) -> bytes:
+    """What, besides the content, decides the result: pipeline version, embedding model, masking policy, and engines other
+    than ours.
+    """
+    others = {name: engine for name, engine in (extraction or {}).items() if engine != "own"}
+    basis = json.dumps(
+        [PIPELINE_VERSION, model, neutralize, policy, *([others] if others else [])], sort_keys=True
+    )
     return hashlib.sha256(basis.encode()).digest()

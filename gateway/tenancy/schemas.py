@@ -123,6 +123,10 @@ class KeyOut(Wire):
     revoked_at: datetime | None
 
 
+class KeyPatch(Wire):
+    name: Name
+
+
 class NewKeyOut(KeyOut):
     key: str = Field(description="the secret; it is shown this once")
 
@@ -172,6 +176,10 @@ class MailPolicy(Wire):
     window_days: int = Field(default=365, ge=1, le=36500)
 
 
+# Who reads a format: our own reader, or the general one.
+Engine = Literal["own", "unstructured"]
+
+
 class Snapshots(Wire):
     enabled: bool = False
 
@@ -184,6 +192,9 @@ class Policy(Wire):
     quotas: Quotas = Field(default_factory=Quotas)
     neutralisation: Neutralisation = Field(default_factory=Neutralisation)
     snapshots: Snapshots = Field(default_factory=Snapshots)
+    extraction: dict[str, Engine] = Field(
+        default_factory=dict, description="format → engine, where another than ours is wanted"
+    )
     refused_source_kinds: list[str] = Field(default_factory=list)
     retention_days: dict[str, Annotated[int, Field(ge=1, le=36500)]] = Field(default_factory=dict)
     log_retention_days: int = Field(default=90, ge=1)

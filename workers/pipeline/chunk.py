@@ -68,6 +68,8 @@ def _cut(text: str, units: Sequence[Unit]) -> Iterator[tuple[int, int, int, dict
         if last > first:
             until = _located(units[last], start, end)
             fields.update({key: until[key] for key in ("lineEnd",) if key in until})
+            if until.get("cssPath", fields.get("cssPath")) != fields.get("cssPath"):
+                fields["cssPathEnd"] = until["cssPath"]
         yield start, end, size, fields, units[first].heading_path
 
 

@@ -46,12 +46,22 @@ class Unit:
     region: Region | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file inside a file; it becomes a document of its own."""
+
+    name: str
+    mime_type: str | None
+    data: bytes
+
+
 @dataclass(slots=True)
 class Extracted:
     text: str
     units: list[Unit]
     page_count: int | None = None
     warnings: list[str] = field(default_factory=list[str])
+    attachments: list[Attachment] = field(default_factory=list[Attachment], kw_only=True)
 
     def replace_spans(self, spans: Sequence[tuple[int, int, str]]) -> "Extracted":
         """The same document with each (start, end, replacement) put in place; spans are in order and do not overlap.
@@ -81,7 +91,7 @@ class Extracted:
                 continue
             reached = end
             units.append(_moved(unit, start, end, touched))
-        return Extracted(text, units, self.page_count, self.warnings)
+        return Extracted(text, units, self.page_count, self.warnings, attachments=self.attachments)
 
 
 def _rewrite(text: str, spans: Sequence[tuple[int, int, str]]) -> tuple[str, list[Move]]:

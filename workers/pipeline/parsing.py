@@ -18,12 +18,28 @@ from gateway.corpus.lexical.language import detect_language
 from gateway.corpus.lexical.terms import count_terms
 from workers.pipeline import code_chunks, tokens
 from workers.pipeline.chunk import Chunk, chunk, text_hash
-from workers.pipeline.extract import FORMATS, READERS, Source, base_type, declared_charset, extract, format_of
-from workers.pipeline.extracted import Extracted
+from workers.pipeline.extract import (
+    FORMATS,
+    Source,
+    base_type,
+    declared_charset,
+    extract,
+    format_of,
+)
+from workers.pipeline.extracted import Attachment, Extracted
 from workers.pipeline.neutralise import neutralise
 from workers.pipeline.neutralise import prepare as prepare_masking
 
-PRELOAD = tuple(f"{READERS}.{name}" for name in FORMATS)
+# Readers a child of its own must find loaded, and those of most files; the others are loaded where they are first used, by
+# children that stay. `general` brings hundreds of megabytes along and never belongs into the fork server.
+_USUAL = frozenset({"text", "markdown", "code", "objects"})
+PRELOAD = tuple(
+    dict.fromkeys(
+        format_.module
+        for format_ in FORMATS.values()
+        if (format_.isolated or format_.name in _USUAL) and format_.reader != "general"
+    )
+)
 _BATCH = 128  # chunks per record; the worker's loop gets a turn after each
 
 _LANGUAGE_SAMPLE = 150  # characters; an eighth of a millisecond each
@@ -41,6 +57,7 @@ class ParsedDocument:
     terms: list[dict[str, int]] = field(
         default_factory=list[dict[str, int]]
     )  # of the chunk at the same place
+    attachments: list[Attachment] = field(default_factory=list[Attachment])
 
 
 async def parse_document(
@@ -52,13 +69,16 @@ async def parse_document(
     content_form: str = "bytes",
     language: str | None = None,
     policy: dict[str, Any] | None = None,
+    uri: str | None = None,
+    with_attachments: bool = False,
 ) -> ParsedDocument:
     """Raises ChildFailed with the file's reason, or PoolUnavailable when no child could be had.
 
-    `content_form` is `bytes`, `text` (UTF-8) or `objects` (JSON); `policy` is what `neutralise` goes by.
+    `content_form` is `bytes`, `text` (UTF-8) or `objects` (JSON); `policy` is what `neutralise` goes by, and which engine the
+    mandate wants for which format (`extraction`).
     """
     try:
-        format_ = format_of(mime_type, file_name, content_form)
+        format_ = format_of(mime_type, file_name, content_form, (policy or {}).get("extraction"))
     except TaskFailed as failure:
         raise ChildFailed(failure.reason, failure.detail) from failure
     task = {
@@ -67,6 +87,8 @@ async def parse_document(
         "contentForm": content_form,
         "language": language,
         "policy": policy or {},
+        "uri": uri,
+        "withAttachments": with_attachments,
     }
     header, *batches = await pool.run(task, data, isolated=format_.isolated)
     try:
@@ -77,6 +99,10 @@ async def parse_document(
             page_count=header["pageCount"],
             warnings=[str(warning) for warning in header["warnings"]],
             secrets={str(kind): int(count) for kind, count in header["secrets"].items()},
+            attachments=[
+                Attachment(str(name), mime and str(mime), bytes(content))
+                for name, mime, content in header.get("attachments", ())
+            ],
         )
         for batch in batches:
             _add_chunks(document, batch["chunks"])
@@ -117,10 +143,11 @@ def prepare() -> None:
 def handle(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
     """Inside the child: a header, then the chunks in batches."""
     form = task["contentForm"]
-    format_ = format_of(task["mimeType"], task["fileName"], form)
+    format_ = format_of(task["mimeType"], task["fileName"], form, task["policy"].get("extraction"))
     charset = "utf-8" if form == "text" else declared_charset(task["mimeType"])
-    source = Source(payload, base_type(task["mimeType"]), task["fileName"], charset)
-    extracted = neutralise(extract(source, format_), policy=task["policy"])
+    source = Source(payload, base_type(task["mimeType"]), task["fileName"], charset, task["uri"])
+    read = extract(source, format_)
+    extracted = neutralise(read, policy=task["policy"])
     language = task["language"] or _language(extracted)
     yield {
         "text": extracted.text,
@@ -128,6 +155,9 @@ def handle(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]
         "pageCount": extracted.page_count,
         "warnings": extracted.warnings[:100],
         "secrets": extracted.secrets,
+        "attachments": [(item.name, item.mime_type, item.data) for item in read.attachments]
+        if task["withAttachments"]
+        else [],
     }
     chunks = chunk(extracted, language=language)
     while batch := list(islice(chunks, _BATCH)):

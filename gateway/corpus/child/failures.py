@@ -14,9 +14,11 @@ REASONS = frozenset(
         "damaged",  # the file is not what it claims to be
         "encrypted",
         "empty",  # zero bytes
-        "no_text",  # bytes, but no text in them: a scan, for instance
+        "no_text",  # bytes, but no text in them
+        "needs_ocr",  # a picture or a scan, and no engine to read it
         "unsupported",  # no reader for this format
         "output_limit",  # wrote or answered more than allowed
+        "infected",  # refused by the operator's scanner, before any child saw it
     }
 )
 

@@ -101,7 +101,7 @@ async def test_text_content_is_utf8_whatever_it_looks_like(parser):
         (b"", "text/plain", "empty"),
         (b"", "application/pdf", "empty"),
         (b" \n ", "text/plain", "no_text"),
-        (b"PK\x03\x04", "application/zip", "unsupported"),
+        (b"PK\x03\x04", "application/zip", "archive"),
         (b"%PDF-1.4 broken", "application/pdf", "damaged"),
         (pdf_files.encrypted(), "application/pdf", "encrypted"),
         (pdf_files.pdf(lambda canvas: None), "application/pdf", "no_text"),

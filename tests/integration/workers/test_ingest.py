@@ -115,9 +115,11 @@ async def test_the_same_text_in_two_documents_is_embedded_once_and_outlives_the_
     ("content", "fields", "status", "reason"),
     [
         ({"base64": ""}, {"mimeType": "application/pdf"}, "failed", "empty"),
+        ({"base64": ""}, {"mimeType": "application/x-empty"}, "failed", "empty"),
+        ({"base64": ""}, {}, "failed", "empty"),
         ({"base64": "JVBERi0xLjQKZ2FyYmFnZQ=="}, {"mimeType": "application/pdf"}, "failed", "damaged"),
         ("   \n ", {}, "skipped", "no_text"),
-        ({"base64": "AAECAwQFBgcICQoLDA0ODw=="}, {"mimeType": "video/mp4"}, "skipped", "unsupported"),
+        ({"base64": "AAECAwQFBgcICQoLDA0ODw=="}, {"mimeType": "video/mp4"}, "skipped", "media"),
     ],
 )
 async def test_a_file_that_cannot_be_read_costs_that_file_and_says_why(

@@ -8,7 +8,7 @@ import json
 from typing import Any, cast
 
 from gateway.corpus.child import TaskFailed
-from workers.pipeline.extract import READERS, Source, TextReader, base_type, format_of
+from workers.pipeline.extract import Source, TextReader, base_type, format_of
 from workers.pipeline.extracted import PART, SEPARATOR, Extracted, SourceLines, Unit
 from workers.pipeline.formats import text as plain
 
@@ -54,7 +54,7 @@ def _units(text: str, item: dict[str, Any]) -> list[Unit]:
     format_ = format_of(source.mime_type, source.file_name)
     if format_.name not in _TEXTUAL:
         raise TaskFailed("unsupported", f"an object of type {source.mime_type}"[:120])
-    reader = cast("TextReader", importlib.import_module(f"{READERS}.{format_.name}"))
+    reader = cast("TextReader", importlib.import_module(format_.module))
     found = reader.units(text, source)
     found[0].level = PART  # never in one chunk with another object
     for unit in found:

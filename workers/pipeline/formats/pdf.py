@@ -7,6 +7,7 @@ pdfium is not safe in threads and aborts when memory ends: this runs in a child 
 """
 
 import ctypes
+import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -18,12 +19,15 @@ import pypdfium2.raw as pdfium_c
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import SEPARATOR, Extracted, OffsetMap, Run, Unit
+from workers.pipeline.formats import picture
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.pdf_layout import Line, in_reading_order
 from workers.pipeline.formats.pdf_region import Document, KeptLine, PageRegion, joined, rectangles
 
 _MOST_PAGES = 20_000
 _MOST_BOOKMARKS = 5_000
+_MOST_SCANS = 50
+_SCAN_SCALE = 200 / 72  # dots per inch that OCR likes
 _LINE = re.compile(r"[^\r\n]+")
 _WORD_BREAKS = re.compile("[\ufffe\x02]")
 _PASSWORD = 4
@@ -40,7 +44,7 @@ def read(source: Source) -> Extracted:
     pieces: list[str] = []
     units: list[Unit] = []
     warnings: list[str] = []
-    length, heading = 0, ""
+    length, heading, scans = 0, "", 0
     for index in range(count):
         heading = headings.get(index, heading)
         try:
@@ -48,6 +52,9 @@ def read(source: Source) -> Extracted:
         except (pdfium.PdfiumError, OSError) as error:
             warnings.append(f"page {index + 1} could not be read ({type(error).__name__})")
             continue
+        if not text and _is_scan(document, index):
+            scans += 1
+            text, region = _recognised(document, index, scans), None
         if not text:
             continue
         if pieces:
@@ -59,6 +66,10 @@ def read(source: Source) -> Extracted:
         length += len(text)
     if not units and len(warnings) == count:
         raise TaskFailed("damaged", "no page could be read")
+    if scans and not units:
+        raise TaskFailed("needs_ocr", f"{scans} scanned pages and no OCR engine")
+    if scans and picture.engine() is None:
+        warnings.append(f"{scans} scanned pages were left out: no OCR engine is installed")
     return Extracted("".join(pieces), units, count, warnings)
 
 
@@ -74,6 +85,21 @@ def _open(source: Source) -> Document:
         if code == _PASSWORD:
             raise TaskFailed("encrypted", "a password is needed") from error
         raise TaskFailed("damaged", f"pdfium error {code}") from error
+
+
+def _is_scan(document: Document, index: int) -> bool:
+    page, _ = document.open(index)
+    return next(iter(page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=3)), None) is not None
+
+
+def _recognised(document: Document, index: int, scans: int) -> str:
+    """The words of a scanned page, where there is an engine for it and the file does not ask for a night's work."""
+    if picture.engine() is None or scans > _MOST_SCANS:
+        return ""
+    page, _ = document.open(index)
+    image = io.BytesIO()
+    page.render(scale=_SCAN_SCALE).to_pil().save(image, "PNG")
+    return plain.clean(picture.recognise(image.getvalue()))
 
 
 def _page(document: Document, index: int) -> tuple[str, PageRegion, list[float], int]:

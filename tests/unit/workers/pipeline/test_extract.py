@@ -18,17 +18,56 @@ from workers.pipeline.languages import language_of
         ("text/x-python", None, "code"),
         ("text/plain", "main.go", "code"),
         ("application/x-yaml", "values.yaml", "code"),
+        ("application/json", "analysis.ipynb", "ipynb"),
+        ("application/json", "data.json", "json"),
+        ("text/plain", "notes.org", "org"),
+        ("text/plain", "prices.csv", "csv"),
+        (
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            "a Google document",
+            "docx",
+        ),
+        ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "a Google sheet", "xlsx"),
+        (
+            "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+            "Google slides",
+            "pptx",
+        ),
+        ("image/png", "drawing", "image"),
+        ("image/svg+xml", "drawing.svg", "xml"),
     ],
 )
 def test_the_type_decides_and_the_name_helps_where_the_type_is_vague(mime_type, file_name, name):
     assert format_of(mime_type, file_name) is FORMATS[name]
 
 
-@pytest.mark.parametrize("mime_type", ["application/zip", "text/html", None, "", "video/mp4"])
-def test_everything_else_is_unsupported(mime_type):
+@pytest.mark.parametrize(
+    ("mime_type", "reason"),
+    [
+        ("application/x-unknown", "unsupported"),
+        (None, "unsupported"),
+        ("", "unsupported"),
+        ("application/zip", "archive"),
+        ("application/gzip", "archive"),
+        ("video/mp4", "media"),
+        ("audio/mpeg", "media"),
+        ("application/x-dosexec", "executable"),
+        ("application/x-executable-elf", "executable"),
+    ],
+)
+def test_everything_else_is_left_out_for_a_reason(mime_type, reason):
     with pytest.raises(TaskFailed) as caught:
         format_of(mime_type, "file.py")
-    assert caught.value.reason == "unsupported"
+    assert caught.value.reason == reason
+
+
+def test_the_policy_may_prefer_the_general_engine():
+    own, general = (
+        format_of("text/html", None, engines=engines) for engines in (None, {"html": "unstructured"})
+    )
+    assert (own.reader, own.isolated) == ("web", False)
+    assert (general.reader, general.isolated) == ("general", True)
+    assert format_of("text/html", None, engines={"docx": "unstructured"}) is own
 
 
 @pytest.mark.parametrize(
@@ -47,8 +86,9 @@ def test_the_file_name_tells_languages_of_one_family_apart(mime_type, file_name,
     assert language_of(mime_type, file_name) == language
 
 
-def test_only_native_readers_get_a_child_for_each_file():
-    assert {name for name, format_ in FORMATS.items() if format_.isolated} == {"pdf"}
+def test_readers_with_a_history_get_a_child_for_each_file():
+    isolated = {name for name, format_ in FORMATS.items() if format_.isolated}
+    assert isolated == {"pdf", "image", "rst", "org", "doc", "ppt"}
 
 
 def test_a_file_larger_than_its_reader_can_take_is_refused_before_it_is_read():

@@ -1,0 +1,113 @@
+"""Every format without a reader of ours, by `unstructured`; also ours, where a mandate's policy prefers it.
+
+Loaded only inside the child of the one document that needs it: it takes seconds and 300 MB. Its sentence splitter wants to
+fetch a model, so a blank one stands in; and an empty answer is how it reports damage, so that counts as damage.
+"""
+
+import importlib
+import io
+import shutil
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+from gateway.corpus.child import TaskFailed
+from workers.pipeline.extract import Source, format_of
+from workers.pipeline.extracted import Extracted
+from workers.pipeline.formats import text as plain
+from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.tables import lines_of
+
+# Format → name of the partitioner; what it needs beyond wheels is in NEEDS.
+PARTITIONERS = {
+    "rst": "rst", "org": "org", "tsv": "tsv", "doc": "doc", "ppt": "ppt",
+    "docx": "docx", "pptx": "pptx", "csv": "csv", "html": "html", "eml": "email", "msg": "msg", "xml": "xml",
+    "odt": "odt", "rtf": "rtf", "epub": "epub", "text": "text",
+}  # fmt: skip
+NEEDS = {"doc": "soffice", "ppt": "soffice"}
+_FOLDERS = "/usr/local/bin:/usr/bin:/bin"
+_TEXT_BASED = frozenset({"rst", "org"})
+
+
+def read(source: Source) -> Extracted:
+    format_ = format_of(source.mime_type, source.file_name)
+    if not available(format_.name):
+        raise TaskFailed("unsupported", f"{format_.name} needs {NEEDS.get(format_.name, 'another engine')}")
+    elements = _elements(format_.name, source)
+    draft = Draft({"kind": "office" if format_.name not in {"rst", "org", "text", "xml"} else "text"})
+    items: list[str] = []
+    for element in elements:
+        if element.category != "ListItem" and items:
+            draft.lines(items)
+            items = []
+        if element.category == "ListItem":
+            items.append(f"- {' '.join(element.text.split())}")
+        else:
+            _write(draft, element)
+    draft.lines(items)
+    return draft.finish()
+
+
+def available(format_name: str) -> bool:
+    needed = NEEDS.get(format_name)
+    return format_name in PARTITIONERS and (needed is None or shutil.which(needed, path=_FOLDERS) is not None)
+
+
+def _elements(name: str, source: Source) -> Sequence[Any]:
+    _stay_offline()
+    data = bytes(source.data)
+    try:
+        elements = _partition(PARTITIONERS[name], data, source)
+    except ImportError as error:
+        raise TaskFailed("unsupported", f"unstructured lacks what {name} needs") from error
+    except (OSError, RuntimeError) as error:
+        if name not in _TEXT_BASED:
+            raise TaskFailed("damaged", f"unstructured could not read it ({type(error).__name__})") from error
+        elements = _partition("text", data, source)  # pandoc could not be run: its source reads well as text
+    if not elements:
+        raise TaskFailed("damaged", "unstructured found nothing in it")
+    return elements
+
+
+def _partition(partitioner: str, data: bytes, source: Source) -> Sequence[Any]:
+    module = importlib.import_module(f"unstructured.partition.{partitioner}")
+    partition = cast("Callable[..., Sequence[Any]]", getattr(module, f"partition_{partitioner}"))
+    if partitioner == "text":
+        return partition(text=plain.decode(source))
+    return partition(file=io.BytesIO(data))
+
+
+def _write(draft: Draft, element: Any) -> None:
+    place: dict[str, Any] = {}
+    metadata = element.metadata
+    if getattr(metadata, "page_name", None):
+        place["sheet"] = metadata.page_name
+    elif getattr(metadata, "page_number", None):
+        place["slide"] = metadata.page_number
+    if element.category == "Title":
+        draft.heading((getattr(metadata, "category_depth", None) or 0) + 1, element.text, **place)
+    elif element.category == "Table" and getattr(metadata, "text_as_html", None):
+        draft.lines(_table(metadata.text_as_html) or [element.text], **place)
+    else:
+        draft.block(element.text, **place)
+
+
+def _table(html: str) -> list[str]:
+    from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 - with the rest of what this engine needs
+
+    rows = [
+        [" ".join(cell.text(separator=" ").split()) for cell in row.css("td, th")]
+        for row in LexborHTMLParser(html).css("tr")
+    ]
+    return lines_of(rows)
+
+
+@lru_cache(maxsize=1)
+def _stay_offline() -> None:
+    """`DO_NOT_TRACK` is set in the child's environment; what is left is the model."""
+    import spacy  # noqa: PLC0415
+    from unstructured.nlp import tokenize  # noqa: PLC0415
+
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("sentencizer")
+    tokenize._get_nlp = lambda: pipeline  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

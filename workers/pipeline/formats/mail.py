@@ -1,0 +1,192 @@
+"""Mail (eml) by the standard library: what the headers say, the body's text, and attachments as files of their own.
+
+A message inside a message is an attachment too: it becomes a document with its own headers. What is written here is shared
+with Outlook's own format (`outlook.py`).
+"""
+
+import email
+import email.policy
+from collections.abc import Iterator
+from email.message import EmailMessage, Message
+from typing import Any, cast
+
+from gateway.corpus.child import TaskFailed
+from workers.pipeline.extract import Source
+from workers.pipeline.extracted import Attachment, Extracted
+from workers.pipeline.formats import text as plain
+from workers.pipeline.formats import web
+from workers.pipeline.formats.draft import Draft
+
+MOST_PARTS = 1_000
+DEEPEST = 50
+MOST_ATTACHMENTS = 100
+ATTACHMENT_BYTES = 64 << 20  # of one message, together
+_HEADERS = ("Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Date")
+
+
+def read(source: Source) -> Extracted:
+    message = _parsed(source)
+    draft = Draft({"kind": "mail", "messageId": _header(message, "Message-ID").strip("<> \t") or None})
+    subject = _header(message, "Subject")
+    write_headers(draft, [(name, _header(message, name)) for name in _HEADERS])
+    for number, part in _bodies(message):
+        draft.part(subject)
+        if part.get_content_type() == "text/html":
+            web.write(draft, _words(part, html=True), paths=False, part=number)
+        else:
+            draft.block(_words(part, html=False), part=number)
+    for attachment in _attachments(message):
+        keep_attachment(draft, attachment)
+    return draft.finish()
+
+
+def write_headers(draft: Draft, headers: list[tuple[str, str]]) -> None:
+    lines = [f"{name}: {' '.join(value.split())}" for name, value in headers if value.strip()]
+    subject = next((value for name, value in headers if name == "Subject"), "")
+    draft.part(subject)
+    draft.lines(lines, part="headers")
+
+
+def keep_attachment(draft: Draft, attachment: Attachment) -> None:
+    """Within limits; what is over them is named in a warning rather than taken."""
+    if not attachment.data:
+        return
+    held = sum(len(other.data) for other in draft.attachments) + len(attachment.data)
+    if len(draft.attachments) >= MOST_ATTACHMENTS or held > ATTACHMENT_BYTES:
+        draft.warnings.append("an attachment was left out: too many or too large")
+    else:
+        draft.attachments.append(attachment)
+
+
+def _parsed(source: Source) -> EmailMessage:
+    data = bytes(source.data)
+    if data[:2] in {b"\xff\xfe", b"\xfe\xff"} or b"\x00" in data[:256]:
+        data = plain.decode(source).encode()  # saved as UTF-16, with or without a mark
+    data = data.lstrip(b"\xef\xbb\xbf")
+    if data.count(b"\n--") > 20 * MOST_PARTS:
+        raise TaskFailed("too_large", "too many parts")
+    try:
+        message = email.message_from_bytes(data, policy=email.policy.default)
+        _check(message)
+    except RecursionError as error:
+        raise TaskFailed("damaged", "nested too deeply") from error
+    if not message.keys():
+        raise TaskFailed("damaged", "no headers")
+    return message
+
+
+def _check(message: Message) -> None:
+    parts = 0
+    stack: list[tuple[Message, int]] = [(message, 0)]
+    while stack:
+        part, depth = stack.pop()
+        parts += 1
+        if parts > MOST_PARTS:
+            raise TaskFailed("too_large", "too many parts")
+        if depth > DEEPEST:
+            raise TaskFailed("damaged", "nested too deeply")
+        if part.is_multipart():
+            stack += [(child, depth + 1) for child in cast("list[Message]", part.get_payload())]
+
+
+def _header(message: Message, name: str) -> str:
+    try:
+        return str(message.get(name) or "")
+    except (
+        LookupError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        TypeError,
+    ):  # the parser trips over broken ones
+        return ""
+
+
+def _bodies(message: EmailMessage) -> Iterator[tuple[str, EmailMessage]]:
+    """(part number, part) of what is to be read; of alternatives the plain one, unless it is empty."""
+    stack: list[tuple[str, EmailMessage]] = [("1", message)]
+    while stack:
+        number, part = stack.pop()
+        kind = part.get_content_type()
+        if kind == "message/rfc822" or _is_attachment(part):
+            continue
+        if part.is_multipart():
+            inner = [
+                (f"{number}.{index}" if number != "1" or part is not message else str(index), child)
+                for index, child in enumerate(_children(part), start=1)
+            ]
+            stack += reversed(_alternative(inner) if kind == "multipart/alternative" else inner)
+        elif part.get_content_maintype() == "text" and kind != "text/calendar":
+            yield number, part
+
+
+def _children(part: EmailMessage) -> list[EmailMessage]:
+    payload: Any = part.get_payload()
+    return cast("list[EmailMessage]", payload) if isinstance(payload, list) else []
+
+
+def _alternative(parts: list[tuple[str, EmailMessage]]) -> list[tuple[str, EmailMessage]]:
+    texts = [
+        (n, p) for n, p in parts if p.get_content_type() == "text/plain" and _words(p, html=False).strip()
+    ]
+    return texts[:1] or [(n, p) for n, p in parts if p.get_content_type() != "text/plain"][-1:]
+
+
+def _is_attachment(part: EmailMessage) -> bool:
+    if part.is_multipart() and part.get_content_maintype() == "multipart":
+        return False
+    disposition = _header(part, "Content-Disposition").lower()
+    return disposition.startswith("attachment") or bool(_file_name(part))
+
+
+def _file_name(part: EmailMessage) -> str:
+    try:
+        return part.get_filename() or ""
+    except (LookupError, ValueError, AttributeError, IndexError, TypeError):
+        return ""
+
+
+def _attachments(message: EmailMessage) -> Iterator[Attachment]:
+    stack: list[EmailMessage] = [message]
+    while stack:
+        part = stack.pop()
+        kind = part.get_content_type()
+        if kind == "message/rfc822" and part is not message:
+            data = _inner_message(part)
+            name = _file_name(part) or f"{_subject_of(data) or 'message'}.eml"
+            yield Attachment(name, kind, data)
+        elif part.is_multipart():
+            stack += reversed(_children(part))
+        elif part is not message and (
+            _is_attachment(part) or part.get_content_maintype() not in {"text", "image", "multipart"}
+        ):
+            yield Attachment(_file_name(part) or "attachment", kind, _bytes(part))
+
+
+def _inner_message(part: EmailMessage) -> bytes:
+    """The message inside; some programs encode it, which the standard forbids and the parser does not undo."""
+    encoding = _header(part, "Content-Transfer-Encoding").strip().lower()
+    inner = _children(part)
+    if encoding in {"base64", "quoted-printable"} and inner:
+        wrapped = Message()
+        wrapped["Content-Transfer-Encoding"] = encoding
+        wrapped.set_payload(inner[0].get_payload())
+        decoded = wrapped.get_payload(decode=True)
+        if isinstance(decoded, bytes):
+            return decoded
+    return b"".join(item.as_bytes(policy=email.policy.compat32) for item in inner[:1])
+
+
+def _subject_of(data: bytes) -> str:
+    return _header(email.message_from_bytes(data[:65536], policy=email.policy.default), "Subject")[:100]
+
+
+def _bytes(part: EmailMessage) -> bytes:
+    payload: Any = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""
+
+
+def _words(part: EmailMessage, *, html: bool) -> str:
+    charset = part.get_content_charset()
+    source = Source(_bytes(part), part.get_content_type(), None, charset)
+    return web.decode(source) if html else plain.clean(plain.decode(source))

@@ -1,0 +1,169 @@
+"""OpenDocument texts and slides (odt, odp) by zipfile and lxml; sheets (ods) are read by `sheets`."""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+from workers.pipeline.extract import Source
+from workers.pipeline.extracted import Extracted
+from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.hardened import entry, parse_xml
+from workers.pipeline.formats.tables import lines_of
+from workers.pipeline.zip_guard import check_zip
+
+_NS = "urn:oasis:names:tc:opendocument:xmlns:"
+_TEXT, _TABLE, _OFFICE = f"{{{_NS}text:1.0}}", f"{{{_NS}table:1.0}}", f"{{{_NS}office:1.0}}"
+_DRAW, _STYLE, _PRESENTATION = f"{{{_NS}drawing:1.0}}", f"{{{_NS}style:1.0}}", f"{{{_NS}presentation:1.0}}"
+_MOST_REPEATS = 100  # a repeat count may be anything
+_DEEPEST_TABLE = 10
+
+
+def read(source: Source) -> Extracted:
+    check_zip(source.data)
+    with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
+        content = parse_xml(entry(archive, "content.xml"))
+        styles = parse_xml(entry(archive, "styles.xml")) if "styles.xml" in archive.namelist() else None
+    draft = Draft({"kind": "office"})
+    walker = _Walker(draft)
+    for body in content.iterfind(f"{_OFFICE}body/{_OFFICE}text"):
+        walker.blocks(body)
+    slides = content.findall(f"{_OFFICE}body/{_OFFICE}presentation/{_DRAW}page")
+    for number, page in enumerate(slides, start=1):
+        draft.part(_title(page))
+        walker.place = {"slide": number}
+        walker.blocks(page)
+        for notes in page.iterfind(f"{_PRESENTATION}notes"):
+            draft.part(_title(page))
+            walker.place = {"slide": number, "section": "Notes"}
+            walker.blocks(notes)
+    walker.end()
+    if styles is not None and not slides:
+        for name in ("header", "footer"):
+            draft.part(name.capitalize())
+            for element in styles.iter(f"{_STYLE}{name}"):
+                walker.blocks(element)
+    return draft.finish(len(slides) or None)
+
+
+def _title(page: Any) -> str:
+    for frame in page.iterfind(f"{_DRAW}frame"):
+        if frame.get(f"{_PRESENTATION}class") == "title":
+            return " ".join("".join(frame.itertext()).split())
+    return ""
+
+
+class _Walker:
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self.place: dict[str, Any] = {}
+        self._notes: list[str] = []
+
+    def blocks(self, container: Any) -> None:
+        stack = [iter(container)]
+        while stack:
+            element = next(stack[-1], None)
+            if element is None:
+                stack.pop()
+            elif not isinstance(element.tag, str):
+                continue
+            elif element.tag == f"{_TEXT}h":
+                self._heading(element)
+            elif element.tag == f"{_TEXT}p":
+                self._paragraph(element)
+            elif element.tag == f"{_TEXT}list":
+                self._draft.lines(list(self._items(element, 0)), **self._where())
+            elif element.tag == f"{_TABLE}table":
+                self._draft.lines(lines_of(self._rows(element, 0)), **self._where())
+            elif element.tag not in {f"{_TEXT}tracked-changes", f"{_PRESENTATION}notes", f"{_OFFICE}forms"}:
+                stack.append(iter(element))  # sections, frames, text boxes, groups
+
+    def end(self) -> None:
+        if self._notes:
+            self._draft.part("Notes")
+            self._draft.lines(self._notes, section="Notes")
+            self._notes = []
+
+    def _where(self) -> dict[str, Any]:
+        return self.place or {"section": self._draft.path}
+
+    def _heading(self, element: Any) -> None:
+        level = element.get(f"{_TEXT}outline-level", "1")
+        text = " ".join(self._text(element).split())
+        self._draft.heading(
+            int(level) if level.isdigit() else 1, text, **(self.place or {"section": text[:200]})
+        )
+
+    def _paragraph(self, element: Any) -> None:
+        self._draft.block(self._text(element), **self._where())
+        for box in element.iter(f"{_DRAW}text-box"):
+            if next(box.iterancestors(f"{_DRAW}text-box"), None) is None:
+                self.blocks(box)
+
+    def _items(self, items: Any, depth: int) -> Iterator[str]:
+        for item in items.iterchildren(f"{_TEXT}list-item", f"{_TEXT}list-header"):
+            for element in item:
+                if element.tag == f"{_TEXT}list" and depth < _DEEPEST_TABLE:
+                    yield from self._items(element, depth + 1)
+                elif element.tag in {f"{_TEXT}p", f"{_TEXT}h"}:
+                    yield "  " * depth + "- " + " ".join(self._text(element).split())
+
+    def _rows(self, table: Any, depth: int) -> list[list[str]]:
+        rows: list[list[str]] = []
+        for row in table.iter(f"{_TABLE}table-row"):
+            if next(row.iterancestors(f"{_TABLE}table")) is not table:
+                continue
+            cells: list[str] = []
+            for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
+                covered = cell.tag == f"{_TABLE}covered-table-cell"
+                words = self._cell(cell, depth)
+                if covered and rows and len(cells) < len(rows[-1]) and not (cells and cells[-1]):
+                    words = words or rows[-1][len(cells)]
+                cells += [words] * _repeats(cell, f"{_TABLE}number-columns-repeated")
+            rows += [cells] * _repeats(row, f"{_TABLE}number-rows-repeated")
+        return rows
+
+    def _cell(self, cell: Any, depth: int) -> str:
+        pieces: list[str] = []
+        for element in cell:
+            if element.tag == f"{_TABLE}table" and depth < _DEEPEST_TABLE:
+                pieces += lines_of(self._rows(element, depth + 1))
+            elif element.tag == f"{_TEXT}list":
+                pieces += self._items(element, 0)
+            elif isinstance(element.tag, str):
+                pieces.append(self._text(element))
+        return "; ".join(piece for piece in pieces if piece.strip())
+
+    def _text(self, paragraph: Any) -> str:
+        """The paragraph's own words; notes are put aside, text boxes come after it."""
+        pieces = [paragraph.text or ""]
+        stack = [iter(paragraph)]
+        tails = [""]
+        while stack:
+            element = next(stack[-1], None)
+            if element is None:
+                stack.pop()
+                pieces.append(tails.pop())
+                continue
+            tag = element.tag if isinstance(element.tag, str) else ""
+            if tag == f"{_TEXT}s":
+                pieces.append(" " * _repeats(element, f"{_TEXT}c"))
+            elif tag == f"{_TEXT}tab":
+                pieces.append("\t")
+            elif tag == f"{_TEXT}line-break":
+                pieces.append("\n")
+            elif tag == f"{_TEXT}note":
+                words = [self._text(p) for p in element.iter(f"{_TEXT}p")]
+                self._notes.append(" ".join(words))
+            elif tag not in {"", f"{_DRAW}text-box", f"{_OFFICE}annotation"}:
+                pieces.append(element.text or "")
+                stack.append(iter(element))
+                tails.append(element.tail or "")
+                continue
+            pieces.append(element.tail or "")
+        return "".join(pieces)
+
+
+def _repeats(element: Any, name: str) -> int:
+    value = element.get(name, "1")
+    return min(max(int(value[:4]), 1), _MOST_REPEATS) if value.isdigit() else 1

@@ -1,0 +1,61 @@
+"""Rows of cells, from a sheet or a CSV file, as one unit whose parts still know their cell range."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from workers.pipeline.formats.draft import Draft, Places
+from workers.pipeline.formats.tables import lines_of
+
+
+class Place(NamedTuple):
+    """A row's cells, counted from 1 as the reader of a sheet does."""
+
+    row: int
+    first_column: int
+    last_column: int
+
+
+def write_rows(
+    draft: Draft, rows: Sequence[Sequence[str]], *, first_row: int = 1, first_column: int = 1, **place: Any
+) -> None:
+    """Rows with blank ones between them are tables of their own, each with its own head."""
+    lines: list[str] = []
+    places: list[Place] = []
+    for start, end in _tables(rows):
+        if lines:
+            lines.append("")
+            places.append(places[-1])
+        for offset, line in enumerate(lines_of(rows[start:end])):
+            row = rows[start + offset]
+            filled = [column for column, cell in enumerate(row) if cell]
+            lines.append(line)
+            places.append(
+                Place(first_row + start + offset, first_column + filled[0], first_column + filled[-1])
+            )
+    region = Places.of_lines(lines, places, _cell_range)
+    draft.block("\n".join(lines), unit="rows", region=region, **place)
+
+
+def column_name(number: int) -> str:
+    letters = ""
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters
+
+
+def _tables(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
+    start: int | None = None
+    for number, row in enumerate([*rows, ()]):
+        blank = not any(row)
+        if not blank and start is None:
+            start = number
+        elif blank and start is not None:
+            yield start, number
+            start = None
+
+
+def _cell_range(first: Place, last: Place) -> dict[str, Any]:
+    left = min(first.first_column, last.first_column)
+    right = max(first.last_column, last.last_column)
+    return {"cellRange": f"{column_name(left)}{first.row}:{column_name(right)}{last.row}"}

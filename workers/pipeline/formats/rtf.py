@@ -1,0 +1,34 @@
+"""RTF by striprtf, which knows the code pages; it tells neither headings nor pages, so paragraphs are all there is."""
+
+import re
+
+from striprtf.striprtf import rtf_to_text
+
+from gateway.corpus.child import TaskFailed
+from workers.pipeline.extract import Source
+from workers.pipeline.extracted import Extracted
+from workers.pipeline.formats.draft import Draft
+
+_PICTURE = re.compile(r"\\(?:pict|objdata)\b[^{}]*")
+_CODE_PAGE = re.compile(rb"\\ansicpg(\d{3,5})")
+
+
+def read(source: Source) -> Extracted:
+    data = bytes(source.data)
+    if not data.lstrip()[:5].startswith(b"{\\rtf"):
+        raise TaskFailed("damaged", "not RTF")
+    found = _CODE_PAGE.search(data, 0, 4096)
+    charset = f"cp{found.group(1).decode()}" if found else "cp1252"
+    try:
+        raw = data.decode(charset, "replace")
+    except LookupError:
+        charset = "cp1252"
+        raw = data.decode(charset, "replace")
+    try:
+        text = rtf_to_text(_PICTURE.sub("", raw), encoding=charset, errors="replace")
+    except (ValueError, IndexError, KeyError, LookupError) as error:
+        raise TaskFailed("damaged", f"not RTF ({type(error).__name__})") from error
+    draft = Draft({"kind": "text"})
+    for paragraph in re.split(r"\n\s*\n", text):
+        draft.block(paragraph.strip())
+    return draft.finish()

@@ -1,0 +1,137 @@
+"""Spreadsheets (xlsx, xlsm, xlsb, xls, ods) by calamine; openpyxl where calamine's dense grid would not fit.
+
+Calamine makes a full rectangle of every sheet: two cells in opposite corners are seventeen thousand million cells, and it
+aborts. So the corners are looked at first, and such a sheet is read cell by cell.
+"""
+
+import datetime as dt
+import io
+import re
+import zipfile
+from typing import Any
+
+from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, PasswordError, ZipError
+
+from gateway.corpus.child import TaskFailed
+from workers.pipeline.extract import Source
+from workers.pipeline.extracted import Extracted
+from workers.pipeline.formats import csv_rows
+from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.rows import write_rows
+from workers.pipeline.zip_guard import check_zip
+
+MOST_CELLS = 3_000_000
+_ZIP = b"PK"
+_ROW = re.compile(rb'<(?:\w+:)?row [^>]*?\br="(\d+)"')
+_CELL = re.compile(rb'<(?:\w+:)?c r="([A-Z]{1,3})(\d+)"')
+
+
+def read(source: Source) -> Extracted:
+    draft = Draft({"kind": "office"})
+    if not _is_compound(source):
+        if bytes(source.data[:2]) != _ZIP and source.mime_type == "application/vnd.ms-excel":
+            return csv_rows.read(source)  # what browsers on Windows call a CSV file
+        check_zip(source.data)
+        if _cells_at_most(source) > MOST_CELLS:
+            _read_sparse(source, draft)
+            return draft.finish()
+    for sheet in _sheets(source):
+        if sheet.total_height * sheet.total_width > MOST_CELLS:
+            raise TaskFailed("too_large", "a sheet has too many cells")
+        rows = [[_text(cell) for cell in row] for row in sheet.to_python(skip_empty_area=True)]
+        first_row, first_column = sheet.start or (0, 0)
+        _fill_merged(rows, sheet, first_row, first_column)
+        draft.part(sheet.name)
+        write_rows(draft, rows, first_row=first_row + 1, first_column=first_column + 1, sheet=sheet.name)
+    return draft.finish()
+
+
+def _is_compound(source: Source) -> bool:
+    if bytes(source.data[:4]) != b"\xd0\xcf\x11\xe0":
+        return False
+    if source.data.find("EncryptedPackage".encode("utf-16-le")) >= 0:
+        raise TaskFailed("encrypted", "a workbook behind a password")
+    return True
+
+
+def _sheets(source: Source) -> list[CalamineSheet]:
+    try:
+        workbook = CalamineWorkbook.from_filelike(io.BytesIO(source.data))
+        kinds = workbook.sheets_metadata
+        return [workbook.get_sheet_by_name(kind.name) for kind in kinds if "Work" in str(kind.typ)]
+    except PasswordError as error:
+        raise TaskFailed("encrypted", "a workbook behind a password") from error
+    except (CalamineError, ZipError, ValueError, OSError) as error:
+        raise TaskFailed("damaged", f"not a workbook ({type(error).__name__})") from error
+
+
+def _cells_at_most(source: Source) -> int:
+    """The largest rectangle a sheet of an xlsx spans; nought for other kinds."""
+    largest = 0
+    with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                sheet = archive.read(name)
+                rows = [int(number[-7:]) for number in _ROW.findall(sheet)]
+                columns = {letters for letters, _ in _CELL.findall(sheet)}
+                widest = max(map(_column_number, columns), default=1)
+                largest = max(largest, (max(rows, default=1) - min(rows, default=0)) * widest)
+    return largest
+
+
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + letter - ord("A") + 1
+    return number
+
+
+def _read_sparse(source: Source, draft: Draft) -> None:
+    from openpyxl import load_workbook  # noqa: PLC0415 - slow to import, and hardly ever needed
+
+    try:
+        workbook = load_workbook(io.BytesIO(source.data), read_only=True, data_only=True)
+    except (KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise TaskFailed("damaged", f"not a workbook ({type(error).__name__})") from error
+    for sheet in workbook.worksheets:
+        sheet.reset_dimensions()  # what is stored there is a claim
+        draft.part(sheet.title)
+        found = 0
+        for row in sheet.rows:
+            cells = [cell for cell in row if cell.value is not None]
+            found += len(row)
+            if found > MOST_CELLS:
+                raise TaskFailed("too_large", "a sheet has too many cells")
+            if cells:
+                first, last = cells[0], cells[-1]
+                line = " | ".join(_text(cell.value) for cell in cells)
+                place = f"{first.coordinate}:{last.coordinate}"
+                draft.block(line, unit="rows", sheet=sheet.title, cellRange=place)
+
+
+def _fill_merged(rows: list[list[str]], sheet: CalamineSheet, first_row: int, first_column: int) -> None:
+    """A cell over several rows is said in each of them, so that each row can be read alone."""
+    for (top, left), (bottom, _right) in sheet.merged_cell_ranges or []:
+        column = left - first_column
+        if not 0 <= top - first_row < len(rows) or not 0 <= column < len(rows[0]):
+            continue
+        value = rows[top - first_row][column]
+        for row in rows[top - first_row + 1 : bottom - first_row + 1]:
+            row[column] = row[column] or value
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, str):
+        return " ".join(cell.split())
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "TRUE" if cell else "FALSE"
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
+    if isinstance(cell, dt.datetime):
+        day = cell.time() == dt.time()
+        return cell.date().isoformat() if day else cell.isoformat(sep=" ", timespec="seconds")
+    if isinstance(cell, dt.date | dt.time):
+        return cell.isoformat()
+    return str(cell)

@@ -1,0 +1,124 @@
+"""Slides by python-pptx: one unit per slide, its title as heading, then its speaker notes.
+
+Groups are opened, tables become rows, charts say their title, series and categories, SmartArt its words.
+"""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - a compiled module without stubs
+from pptx import Presentation
+from pptx.exc import PackageNotFoundError
+from pptx.oxml import parse_xml
+
+from gateway.corpus.child import TaskFailed
+from workers.pipeline.extract import Source
+from workers.pipeline.extracted import Extracted
+from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.tables import lines_of
+from workers.pipeline.zip_guard import check_zip
+
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_DEEPEST_GROUP = 20
+_MOST_SLIDES = 10_000
+
+
+def read(source: Source) -> Extracted:
+    check_zip(source.data)
+    try:
+        presentation = Presentation(io.BytesIO(source.data))
+        slides = list(presentation.slides)
+    except (PackageNotFoundError, etree.XMLSyntaxError, KeyError, ValueError, AttributeError) as error:
+        raise TaskFailed("damaged", f"not a slide deck ({type(error).__name__})") from error
+    if len(slides) > _MOST_SLIDES:
+        raise TaskFailed("too_large", f"{len(slides)} slides")
+    draft = Draft({"kind": "office"})
+    for number, slide in enumerate(slides, start=1):
+        title = slide.shapes.title
+        heading = title.text_frame.text if title is not None and title.has_text_frame else ""
+        draft.part(heading)
+        blocks = [block for shape in slide.shapes for block in _shape(shape, slide, 0)]
+        draft.block("\n\n".join(block for block in blocks if block.strip()), unit="page", slide=number)
+        notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+        if notes is not None and notes.text.strip():
+            draft.part(heading)
+            draft.block(notes.text, unit="page", slide=number, section="Notes")
+    return draft.finish(len(slides))
+
+
+def _shape(shape: Any, slide: Any, depth: int) -> Iterator[str]:
+    if hasattr(shape, "shapes"):
+        if depth < _DEEPEST_GROUP:
+            for inner in shape.shapes:
+                yield from _shape(inner, slide, depth + 1)
+    elif getattr(shape, "has_table", False) and shape.has_table:
+        yield "\n".join(line for line in lines_of(_rows(shape.table)) if line)
+    elif getattr(shape, "has_chart", False) and shape.has_chart:
+        yield _chart(shape.chart._chartSpace)  # noqa: SLF001 - the element itself: chart kinds it has no class for count too
+    elif shape.has_text_frame:
+        yield "\n".join(_paragraphs(shape.text_frame._txBody))  # noqa: SLF001
+    else:
+        yield _diagram(shape, slide)
+
+
+def _paragraphs(body: Any) -> Iterator[str]:
+    for paragraph in body.iterchildren(f"{_A}p"):
+        pieces = [
+            "\n" if element.tag == f"{_A}br" else (element.text or "")
+            for element in paragraph.iter(f"{_A}t", f"{_A}br")
+        ]
+        text = "".join(pieces).strip()
+        if text:
+            properties = paragraph.find(f"{_A}pPr")
+            level = properties.get("lvl", "0") if properties is not None else "0"
+            depth = min(int(level), 8) if level.isdigit() else 0
+            yield "  " * depth + ("- " if depth else "") + text
+
+
+def _rows(table: Any) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for row in table._tbl.tr_lst:  # noqa: SLF001 - python-pptx makes an object per cell and looks each up again
+        cells: list[str] = []
+        for cell in row.tc_lst:
+            if cell.get("vMerge") in {"1", "true"} and rows and len(cells) < len(rows[-1]):
+                cells.append(rows[-1][len(cells)])
+            elif cell.get("hMerge") in {"1", "true"}:
+                cells.append("")
+            else:
+                body = cell.txBody
+                cells.append("; ".join(_paragraphs(body)) if body is not None else "")
+        rows.append(cells)
+    return rows
+
+
+def _chart(space: Any) -> str:
+    title = space.find(f"{_C}chart/{_C}title")
+    lines = ["".join(text.text or "" for text in title.iter(f"{_A}t"))] if title is not None else []
+    for axis in space.iter(f"{_C}catAx", f"{_C}valAx", f"{_C}dateAx"):
+        name = axis.find(f"{_C}title")
+        lines += ["".join(text.text or "" for text in name.iter(f"{_A}t"))] if name is not None else []
+    for series in space.iter(f"{_C}ser"):
+        name = " ".join(value.text or "" for value in series.iterfind(f"{_C}tx//{_C}v"))
+        labels = [value.text or "" for value in series.iterfind(f"{_C}cat//{_C}pt/{_C}v")]
+        values = [value.text or "" for value in series.iterfind(f"{_C}val//{_C}pt/{_C}v")]
+        pairs = (
+            [f"{label}: {value}" for label, value in zip(labels, values, strict=False)] if labels else values
+        )
+        lines.append(" | ".join(filter(None, [name, *pairs])))
+    return "\n".join(filter(None, lines))
+
+
+def _diagram(shape: Any, slide: Any) -> str:
+    """Words of SmartArt live in a part of their own."""
+    for element in shape._element.iter():  # noqa: SLF001
+        relation = element.get("{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm")
+        if relation and relation in slide.part.rels:
+            root = parse_xml(slide.part.rels[relation].target_part.blob)
+            paragraphs = (
+                "".join(text.text or "" for text in paragraph.iter(f"{_A}t"))
+                for paragraph in root.iter(f"{_A}p")
+            )
+            return "\n".join(f"- {text}" for text in paragraphs if text.strip())
+    return ""

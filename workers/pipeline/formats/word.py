@@ -1,0 +1,261 @@
+"""Word files by python-docx, which opens the package; the walk over blocks is ours.
+
+Headings by style or outline level, list items with their number, tables as rows, text boxes once (they are stored twice),
+then notes, comments, headers and footers, which belong to no place in the body's flow.
+"""
+
+import io
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from docx.opc.exceptions import PackageNotFoundError
+from docx.opc.oxml import parse_xml
+from docx.package import Package
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - a compiled module without stubs
+
+from gateway.corpus.child import TaskFailed
+from workers.pipeline.extract import Source
+from workers.pipeline.extracted import Extracted
+from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.tables import lines_of
+from workers.pipeline.zip_guard import check_zip
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_A_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
+_M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_BESIDE = {
+    "footnotes": "Footnotes",
+    "endnotes": "Endnotes",
+    "comments": "Comments",
+    "header": "Header",
+    "footer": "Footer",
+}
+_DEEPEST_TABLE = 10
+
+
+def read(source: Source) -> Extracted:
+    check_zip(source.data)
+    main = _main_part(source)
+    draft = Draft({"kind": "office"})
+    body = _root(main)
+    walker = _Walker(draft, _heading_ranks(main), _Numbering(main))
+    for container in body.iterchildren(f"{_W}body"):
+        walker.blocks(container)
+    for name, root in _beside(main):
+        draft.part(name)
+        walker.blocks(root)
+    return draft.finish()
+
+
+def _main_part(source: Source) -> Any:
+    try:
+        return Package.open(io.BytesIO(source.data)).main_document_part
+    except (PackageNotFoundError, etree.XMLSyntaxError, KeyError, ValueError) as error:
+        raise TaskFailed("damaged", f"not a Word file ({type(error).__name__})") from error
+
+
+def _root(part: Any) -> Any:
+    element = getattr(part, "element", None)
+    try:
+        return parse_xml(part.blob) if element is None else element
+    except etree.XMLSyntaxError as error:
+        raise TaskFailed("damaged", "a part of the file is not XML") from error
+
+
+def _related(main: Any, name: str) -> Iterator[Any]:
+    for relation in main.rels.values():
+        if not relation.is_external and relation.reltype.rpartition("/")[2] == name:
+            yield relation.target_part
+
+
+def _beside(main: Any) -> Iterator[tuple[str, Any]]:
+    for name, title in _BESIDE.items():
+        said: set[str] = set()
+        for part in _related(main, name):
+            root = _root(part)
+            words = "".join(root.itertext())
+            if words not in said:  # first page, even pages: often the same words again
+                said.add(words)
+                yield title, root
+
+
+def _heading_ranks(main: Any) -> dict[str, int]:
+    """Style id → rank, also through the style it is based on; built once, since asking per paragraph is slow."""
+    ranks: dict[str, int] = {}
+    based: dict[str, str] = {}
+    for part in _related(main, "styles"):
+        for style in _root(part).iterchildren(f"{_W}style"):
+            key = style.get(f"{_W}styleId", "")
+            name = _value(style.find(f"{_W}name")).lower()
+            outline = style.find(f"{_W}pPr/{_W}outlineLvl")
+            if name.startswith("heading ") and name[8:].isdigit():
+                ranks[key] = int(name[8:])
+            elif name == "title":
+                ranks[key] = 0
+            elif outline is not None and _value(outline).isdigit() and int(_value(outline)) < 9:
+                ranks[key] = int(_value(outline)) + 1
+            based[key] = _value(style.find(f"{_W}basedOn"))
+    for key in based:
+        ancestor, steps = key, 0
+        while ancestor and ancestor not in ranks and steps < 20:
+            ancestor, steps = based.get(ancestor, ""), steps + 1
+        if ancestor in ranks:
+            ranks[key] = ranks[ancestor]
+    return ranks
+
+
+def _value(element: Any) -> str:
+    return "" if element is None else str(element.get(f"{_W}val", ""))
+
+
+class _Numbering:
+    """What stands in front of a list item: a dash, or the number Word would show."""
+
+    def __init__(self, main: Any) -> None:
+        self._formats: dict[tuple[str, str], str] = {}
+        self._counts: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for part in _related(main, "numbering"):
+            root = _root(part)
+            abstract = {
+                str(item.get(f"{_W}abstractNumId")): {
+                    str(level.get(f"{_W}ilvl")): _value(level.find(f"{_W}numFmt"))
+                    for level in item.iterchildren(f"{_W}lvl")
+                }
+                for item in root.iterchildren(f"{_W}abstractNum")
+            }
+            for number in root.iterchildren(f"{_W}num"):
+                levels = abstract.get(_value(number.find(f"{_W}abstractNumId")), {})
+                for level, form in levels.items():
+                    self._formats[str(number.get(f"{_W}numId")), level] = form
+
+    def mark(self, paragraph: Any, style: str) -> str:
+        numbering = paragraph.find(f"{_W}pPr/{_W}numPr")
+        if numbering is None:
+            listed = style.startswith("List")
+            return "" if not listed else self._count("style", 0) if "Number" in style else "- "
+        number, level = _value(numbering.find(f"{_W}numId")), _value(numbering.find(f"{_W}ilvl")) or "0"
+        if number in {"", "0"} or not level.isdigit():
+            return ""
+        depth = min(int(level), 8)
+        plain = self._formats.get((number, level), "bullet") in {"bullet", "none", ""}
+        return "  " * depth + ("- " if plain else self._count(number, depth))
+
+    def _count(self, number: str, depth: int) -> str:
+        counts = self._counts[number]
+        counts[depth] += 1
+        for deeper in [level for level in counts if level > depth]:
+            del counts[deeper]
+        return f"{counts[depth]}. "
+
+
+class _Walker:
+    def __init__(self, draft: Draft, ranks: dict[str, int], numbering: _Numbering) -> None:
+        self._draft, self._ranks, self._numbering = draft, ranks, numbering
+        self._items: list[str] = []
+
+    def blocks(self, container: Any) -> None:
+        for element in _flat(container):
+            if element.tag == f"{_W}p":
+                self._paragraph(element)
+            else:
+                self._end_list()
+                self._draft.lines(lines_of(_rows(element, 0)), section=self._draft.path)
+        self._end_list()
+
+    def _paragraph(self, element: Any) -> None:
+        style = _value(element.find(f"{_W}pPr/{_W}pStyle"))
+        outline = _value(element.find(f"{_W}pPr/{_W}outlineLvl"))
+        rank = int(outline) + 1 if outline.isdigit() and int(outline) < 9 else self._ranks.get(style)
+        text = _text(element)
+        if rank is not None and text.strip():
+            self._end_list()
+            self._draft.heading(rank, text.strip(), section=" ".join(text.split())[:200])
+        elif text.strip() and (mark := self._numbering.mark(element, style)):
+            self._items.append(mark + " ".join(text.split()))
+        else:
+            self._end_list()
+            self._draft.block(text, section=self._draft.path)
+        for box in _boxes(element):
+            self._end_list()
+            self.blocks(box)
+
+    def _end_list(self) -> None:
+        if self._items:
+            self._draft.lines(self._items, section=self._draft.path)
+            self._items = []
+
+
+def _flat(container: Any) -> Iterator[Any]:
+    """Paragraphs and tables, through the wrappers that may stand around them."""
+    stack = [iter(container)]
+    while stack:
+        element = next(stack[-1], None)
+        if element is None:
+            stack.pop()
+        elif element.tag in {f"{_W}p", f"{_W}tbl"}:
+            yield element
+        elif element.tag in {f"{_W}sdt", f"{_W}sdtContent", f"{_W}ins", f"{_W}customXml", f"{_W}footnote",
+                             f"{_W}endnote", f"{_W}comment"}:  # fmt: skip
+            stack.append(iter(element))
+
+
+def _boxes(paragraph: Any) -> Iterator[Any]:
+    """Text boxes anchored in this paragraph; each is stored a second time for older programs, which is skipped."""
+    for box in paragraph.iter(f"{_W}txbxContent"):
+        inside = (ancestor.tag for ancestor in box.iterancestors())
+        if _FALLBACK not in inside and next(box.iterancestors(f"{_W}txbxContent"), None) is None:
+            yield box
+
+
+def _text(paragraph: Any) -> str:
+    """The paragraph's own words: without its text boxes, without what tracked changes deleted."""
+    pieces: list[str] = []
+    stack = [iter(paragraph)]
+    while stack:
+        element = next(stack[-1], None)
+        if element is None:
+            stack.pop()
+            continue
+        tag = element.tag
+        if tag in {f"{_W}t", _A_TEXT, _M_TEXT}:
+            pieces.append(element.text or "")
+        elif tag == f"{_W}tab":
+            pieces.append("\t")
+        elif tag in {f"{_W}br", f"{_W}cr"}:
+            pieces.append("\n")
+        elif tag == f"{_W}noBreakHyphen":
+            pieces.append("-")
+        elif tag not in {f"{_W}txbxContent", f"{_W}pPr", f"{_W}rPr", f"{_W}del", f"{_W}instrText", _FALLBACK}:
+            stack.append(iter(element))
+    return "".join(pieces)
+
+
+def _rows(table: Any, depth: int) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for row in table.iterchildren(f"{_W}tr"):
+        cells: list[str] = []
+        for cell in row.iter(f"{_W}tc"):
+            if next(cell.iterancestors(f"{_W}tr")) is not row:
+                continue
+            merge = cell.find(f"{_W}tcPr/{_W}vMerge")
+            if merge is not None and _value(merge) != "restart" and rows and len(cells) < len(rows[-1]):
+                cells.append(rows[-1][len(cells)])  # goes on from the row above
+            else:
+                cells.append(_cell(cell, depth))
+            span = _value(cell.find(f"{_W}tcPr/{_W}gridSpan"))
+            cells += [""] * (min(int(span), 64) - 1 if span.isdigit() else 0)
+        rows.append(cells)
+    return rows
+
+
+def _cell(cell: Any, depth: int) -> str:
+    pieces: list[str] = []
+    for element in _flat(cell):
+        if element.tag == f"{_W}p":
+            pieces.append(_text(element))
+            pieces += [_text(inner) for box in _boxes(element) for inner in box.iter(f"{_W}p")]
+        elif depth < _DEEPEST_TABLE:
+            pieces += lines_of(_rows(element, depth + 1))
+    return "; ".join(piece for piece in pieces if piece.strip())

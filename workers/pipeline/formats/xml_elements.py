@@ -1,0 +1,83 @@
+"""XML by lxml, hardened: an element's words under its name; any part knows the path of its element."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from workers.pipeline.extract import Source
+from workers.pipeline.extracted import Extracted
+from workers.pipeline.formats import text as plain
+from workers.pipeline.formats.draft import Draft, Places
+from workers.pipeline.formats.hardened import parse_xml
+
+Path = tuple[str, ...]
+
+
+def read(source: Source) -> Extracted:
+    root = parse_xml(_bytes(source))
+    lines: list[str] = []
+    places: list[Path] = []
+    previous: Path | None = None
+    for path, name, words in _values(root):
+        if previous is not None and path[:-1] != previous[:-1]:
+            lines.append("")  # children of one element belong together
+            places.append(path)
+        previous = path
+        for line in plain.clean(f"{name}: {words}").split("\n"):
+            lines.append(line)
+            places.append(path)
+    draft = Draft({"kind": "text"})
+    draft.block("\n".join(lines), region=Places.of_lines(lines, places, _common_path))
+    return draft.finish()
+
+
+def _bytes(source: Source) -> bytes:
+    """As it came if it says its encoding; else decoded as any text is, for files in UTF-16 without a mark."""
+    data = bytes(source.data)
+    if b"\x00" in data[:64] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _without_declaration(plain.decode(source)).encode()
+    return data.lstrip()
+
+
+def _without_declaration(text: str) -> str:
+    return text.partition("?>")[2] if text.startswith("<?xml") else text
+
+
+def _values(root: Any) -> Iterator[tuple[Path, str, str]]:
+    """(path, name, words) of elements with words of their own; mixed content is read as one."""
+    stack: list[tuple[Any, Path]] = [(root, (_name(root),))]
+    while stack:
+        element, path = stack.pop()
+        for key, value in element.attrib.items():
+            if value.strip():
+                name = key.rpartition("}")[2]
+                yield (*path, f"@{name}"), f"{_name(element)}@{name}", " ".join(value.split())
+        children = [child for child in element if isinstance(child.tag, str)]
+        mixed = children and _has_words(element, children)
+        if not children or mixed:
+            words = " ".join("".join(element.itertext()).split())
+            if words:
+                yield path, _name(element), words
+        if mixed:
+            continue
+        counts: Counter[str] = Counter()
+        below: list[tuple[Any, Path]] = []
+        for child in children:
+            counts[_name(child)] += 1  # counted here: asking lxml for a path counts all siblings each time
+            below.append((child, (*path, f"{_name(child)}[{counts[_name(child)]}]")))
+        stack += reversed(below)
+
+
+def _has_words(element: Any, children: list[Any]) -> bool:
+    return bool((element.text or "").strip()) or any((child.tail or "").strip() for child in children)
+
+
+def _name(element: Any) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _common_path(first: Path, last: Path) -> dict[str, Any]:
+    shared = 0
+    while shared < min(len(first), len(last)) and first[shared] == last[shared]:
+        shared += 1
+    return {"path": "/" + "/".join(first[:shared])}
