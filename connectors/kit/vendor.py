@@ -30,6 +30,10 @@ LONGEST_WAIT = 3600.0
 Classify = Callable[[Answer], ConnectorError | None]
 
 
+class DownloadRefused(VendorUnavailable):
+    """The place a download was sent to does not take its ticket; a new ticket may help."""
+
+
 class Place(Protocol):
     """What of a `Workplace` is needed here."""
 
@@ -146,6 +150,8 @@ class VendorClient:
             raise ItemFailed("too_large", str(error), permanent=True) from error
         except RequestRefused as error:
             raise ItemFailed("download_refused", str(error)) from error
+        except DownloadRefused as error:
+            raise ItemFailed("download_failed", str(error)) from error
 
     async def _with_patience(
         self, ask: Callable[[str], Awaitable[Answer]], cost: float, *, repeatable: bool
@@ -164,16 +170,22 @@ class VendorClient:
                     raise
                 await self._pause(_backoff(attempt))
                 continue
-            if answer.status == 401:
+            if answer.status == 401 and origin(answer.url) in self._origins:
                 if renewed:
                     raise AuthRevoked("the vendor refuses a token that was just renewed")
                 token, renewed = await self._place.tokens.renew(token), True
                 attempt -= 1
                 continue
-            error = self._classify(answer)
+            error = self._judge(answer)
             if error is None:
                 return answer
             await self._bear(error, attempt, repeatable=repeatable)
+
+    def _judge(self, answer: Answer) -> ConnectorError | None:
+        """The addresses downloads lead to know nothing of the API's errors: their refusals mean that a ticket is stale."""
+        if answer.status in {401, 403, 404, 410} and origin(answer.url) not in self._origins:
+            return DownloadRefused(f"the download address answers {answer.status}")
+        return self._classify(answer)
 
     async def _once(self, ask: Callable[[str], Awaitable[Answer]], token: str, cost: float) -> Answer:
         await self._place.rate.enter(cost)

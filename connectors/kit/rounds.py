@@ -1,0 +1,282 @@
+"""A surface of many containers, each with a change feed of its own: drives, mail folders, calendars, channels.
+
+A round asks every container once. Its progress is the cursor: which container is how far, and whose answers are a
+listing. A container that lost its token, that is forbidden or gone, is that container's matter and nobody else's.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from connectors.kit.contract import (
+    CursorLost,
+    Failure,
+    Item,
+    ItemFailed,
+    ItemGone,
+    Mode,
+    Page,
+    Tombstone,
+    VendorUnavailable,
+)
+
+PAGE_ITEMS = 200
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Census(Generic[C]):
+    """The containers to be asked, in order; and those that exist but must not be read (by policy)."""
+
+    containers: Mapping[str, C]
+    excluded: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One answer of a feed. `link` asks for what follows: the next page, or with `done` the changes after this."""
+
+    link: str
+    done: bool
+    upserts: Sequence[Item] = ()
+    tombstones: Sequence[Tombstone] = ()
+    failures: Sequence[Failure] = ()
+
+    def slices(self) -> Iterator["Batch"]:
+        """In pieces a transaction likes. The order stays: what is found, what failed, what is gone."""
+        everything: list[Item | Failure | Tombstone] = [*self.upserts, *self.failures, *self.tombstones]
+        for start in range(0, len(everything), PAGE_ITEMS):
+            piece = everything[start : start + PAGE_ITEMS]
+            yield Batch(
+                link=self.link,
+                done=self.done,
+                upserts=[found for found in piece if isinstance(found, Item)],
+                failures=[found for found in piece if isinstance(found, Failure)],
+                tombstones=[found for found in piece if isinstance(found, Tombstone)],
+            )
+
+
+class Progress:
+    """What a cursor says. Links and container ids only, never anything about items."""
+
+    def __init__(self, said: Mapping[str, Any] | None = None) -> None:
+        said = said or {"l": True}
+        self._round: int = said.get("r", 0)
+        self._running: bool = bool(said.get("p"))
+        self._listing: bool | set[str] = (
+            said["l"] if isinstance(said.get("l"), bool) else set(said.get("l", ()))
+        )
+        self._tokens: dict[str, tuple[str, int]] = {
+            container_id: (link, asked) for container_id, (link, asked) in said.get("t", {}).items()
+        }
+        self._next: dict[str, str] = dict(said.get("n", {}))
+        self._failed: set[str] = set(said.get("x", ()))
+
+    @staticmethod
+    def read(cursor: str | None) -> "Progress":
+        return Progress(json.loads(cursor) if cursor else None)
+
+    def text(self) -> str:
+        said: dict[str, Any] = {"r": self._round, "t": self._tokens}
+        if self._running:
+            said["p"] = 1
+        if self._listing:
+            said["l"] = True if self._listing is True else sorted(self._listing)
+        if self._next:
+            said["n"] = self._next
+        if self._failed:
+            said["x"] = sorted(self._failed)
+        return json.dumps(said, separators=(",", ":"))
+
+    def begin(self) -> None:
+        if not self._running:
+            self._running, self._round, self._failed = True, self._round + 1, set()
+
+    def end(self) -> None:
+        self._running, self._listing, self._failed = False, False, set()
+
+    @property
+    def any_listing(self) -> bool:
+        return bool(self._listing)
+
+    @property
+    def known(self) -> set[str]:
+        return set(self._tokens) | set(self._next)
+
+    def lists(self, container_id: str) -> bool:
+        return self._listing if isinstance(self._listing, bool) else container_id in self._listing
+
+    def is_done(self, container_id: str) -> bool:
+        if container_id in self._failed:
+            return True
+        return container_id not in self._next and self._tokens.get(container_id, ("", -1))[1] == self._round
+
+    def link(self, container_id: str) -> str | None:
+        return self._next.get(container_id) or self.token(container_id)
+
+    def is_midway(self, container_id: str) -> bool:
+        return container_id in self._next
+
+    def token(self, container_id: str) -> str | None:
+        return self._tokens.get(container_id, (None, 0))[0]
+
+    def advance(self, container_id: str, batch: Batch) -> None:
+        if batch.done:
+            self._next.pop(container_id, None)
+            self._tokens[container_id] = (batch.link, self._round)
+        else:
+            self._next[container_id] = batch.link
+
+    def fail(self, container_id: str) -> None:
+        self._next.pop(container_id, None)
+        self._failed.add(container_id)
+
+    def forget(self, container_id: str) -> None:
+        self._next.pop(container_id, None)
+        self._tokens.pop(container_id, None)
+
+    def list_anew(self, container_id: str) -> None:
+        self.forget(container_id)
+        if not isinstance(self._listing, bool):
+            self._listing.add(container_id)
+        elif not self._listing:
+            self._listing = {container_id}
+
+
+@dataclass
+class _Tidings:
+    """About containers. Told at once: whoever resumes behind this cursor does not hear it again."""
+
+    failed: list[str] = field(default_factory=list[str])
+    gone: list[str] = field(default_factory=list[str])
+
+    def pages(self, progress: "Progress") -> Iterator[Page]:
+        if self.failed or self.gone:
+            yield Page(
+                next_cursor=progress.text(),
+                containers_failed=self.failed,
+                containers_gone=self.gone,
+                listing=progress.any_listing,
+            )
+            self.failed, self.gone = [], []
+
+
+class ContainerSurface(ABC, Generic[C]):
+    """`pages` for a surface that can tell its containers and read the feed of each."""
+
+    @abstractmethod
+    async def census(self) -> Census[C]: ...
+
+    @abstractmethod
+    def feed(self, container: C, link: str | None) -> AsyncIterator[Batch]:
+        """Batches from the link on, or from the beginning, until one is `done`. Raises CursorLost, ItemFailed, ItemGone."""
+
+    def unlisted(self, container_id: str) -> C | None:
+        """A known container the census did not name. None: then it is gone."""
+        del container_id
+        return None
+
+    def outgrown(self, container_id: str, link: str) -> bool:
+        """Whether a container must be listed anew although its token still works: its window moved on."""
+        del container_id, link
+        return False
+
+    async def pages(self, cursor: str | None, mode: Mode) -> AsyncGenerator[Page]:
+        del mode  # the cursor knows
+        progress = Progress.read(cursor)
+        census = await self.census()
+        progress.begin()
+        tidings = _Tidings()
+        todo = self._todo(progress, census, tidings)
+        for page in tidings.pages(progress):
+            yield page
+        self._renew_outgrown(progress, todo)
+        for container_id, container in todo.items():
+            async for batch in self._batches(progress, container_id, container, tidings):
+                before = progress.text()
+                progress.advance(container_id, batch)
+                listing = progress.lists(container_id)
+                pieces = list(batch.slices()) or ([batch] if listing else [])
+                for number, piece in enumerate(pieces, 1):
+                    last = number == len(pieces)
+                    yield Page(
+                        next_cursor=progress.text() if last else before,
+                        upserts=piece.upserts,
+                        tombstones=piece.tombstones,
+                        failures=piece.failures,
+                        listing=listing,
+                        container_complete=[container_id] if last and listing and batch.done else (),
+                    )
+            for page in tidings.pages(progress):
+                yield page
+        listing = progress.any_listing
+        progress.end()
+        yield Page(next_cursor=progress.text(), listing=listing, last=True)
+
+    def _todo(self, progress: Progress, census: Census[C], tidings: _Tidings) -> Mapping[str, C]:
+        """Containers that are still to be asked in this round. Those that left are told and forgotten."""
+        found = dict(census.containers)
+        for container_id in sorted(progress.known - set(found)):
+            kept = None if container_id in census.excluded else self.unlisted(container_id)
+            if kept is None:
+                progress.forget(container_id)
+                tidings.gone.append(container_id)
+            else:
+                found[container_id] = kept
+        return {one: container for one, container in found.items() if not progress.is_done(one)}
+
+    def _renew_outgrown(self, progress: Progress, todo: Mapping[str, C]) -> None:
+        outgrown = [
+            container_id
+            for container_id in todo
+            if (link := progress.token(container_id)) is not None
+            and not progress.is_midway(container_id)
+            and self.outgrown(container_id, link)
+        ]
+        if not outgrown:
+            return
+        is_listing = progress.any_listing
+        for container_id in outgrown:
+            progress.list_anew(container_id)
+        if not is_listing:
+            raise CursorLost("a window moved on", cursor=progress.text(), container_id=outgrown[0])
+
+    async def _batches(
+        self, progress: Progress, container_id: str, container: C, tidings: _Tidings
+    ) -> AsyncGenerator[Batch]:
+        try:
+            async for batch in self._resumable(progress, container_id, container):
+                yield batch
+        except ItemGone:
+            _leave(progress, container_id, tidings.gone)
+        except ItemFailed as error:
+            # A word about a container we could read before is a word about access; about a new one it is a failure.
+            lost_access = error.reason == "forbidden" and progress.token(container_id) is not None
+            _leave(progress, container_id, tidings.gone if lost_access else tidings.failed)
+
+    async def _resumable(self, progress: Progress, container_id: str, container: C) -> AsyncGenerator[Batch]:
+        """A container that lost its place begins anew. If a listing is running it joins that one, else it starts one."""
+        link = progress.link(container_id)
+        try:
+            async for batch in self.feed(container, link):
+                yield batch
+        except CursorLost as lost:
+            is_listing = progress.any_listing
+            progress.list_anew(container_id)
+            if not is_listing:
+                raise CursorLost(str(lost), cursor=progress.text(), container_id=container_id) from lost
+        else:
+            return
+        try:
+            async for batch in self.feed(container, None):
+                yield batch
+        except CursorLost as lost:
+            raise VendorUnavailable("the vendor forgets where a listing is that has just begun") from lost
+
+
+def _leave(progress: Progress, container_id: str, told: list[str]) -> None:
+    told.append(container_id)
+    progress.forget(container_id)
+    progress.fail(container_id)

@@ -1,0 +1,72 @@
+"""OneDrive: the user's own drive, and on request the files others shared with them."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from connectors.kit.contract import ItemFailed, Watch
+from connectors.kit.rounds import Batch, Census
+from connectors.msft.drive_items import Drive, DriveSurface
+from connectors.msft.graph import Record
+from connectors.registry import Workplace
+
+SHARED = "shared:"
+
+
+@dataclass(frozen=True)
+class SharedFile(Drive):
+    """What others shared has no change feed, only a list. So each file is a container of its own: when the list no longer
+    names it, access is lost and it goes.
+    """
+
+    entry: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class OneDrive(DriveSurface):
+    source_kind = "onedrive_item"
+
+    async def census(self) -> Census[Drive]:
+        found: dict[str, Drive] = {}
+        drive = await self._graph.get("/me/drive", params={"$select": "id,name,driveType,quota"})
+        own = str(drive["id"])
+        used = int((drive.get("quota") or {}).get("used") or 0)
+        found[own] = Drive(own, str(drive.get("name") or "OneDrive"), used=used)
+        if self._policy.shared_with_me:
+            async for shared in self._shared(own):
+                found[shared.id] = shared
+        return Census(found)
+
+    def unlisted(self, container_id: str) -> Drive | None:
+        del container_id  # both lists are complete: what they do not name is not this user's
+        return None
+
+    async def _shared(self, own: str) -> AsyncIterator[SharedFile]:
+        try:
+            async for entry in self._graph.every("/me/drive/sharedWithMe", cost=2):
+                remote: Record = entry.get("remoteItem") or {}
+                drive = str((remote.get("parentReference") or {}).get("driveId") or "")
+                # Folders have no list that says when something in them is gone; they stay out.
+                if remote.get("id") and drive and drive != own and "file" in remote:
+                    yield SharedFile(f"{SHARED}{remote['id']}", "Shared with me", entry=remote)
+        except ItemFailed:
+            return  # consent does not cover it
+
+    async def feed(self, container: Drive, link: str | None) -> AsyncIterator[Batch]:
+        if not isinstance(container, SharedFile):
+            async for batch in super().feed(container, link):
+                yield batch
+            return
+        entry = container.entry
+        drive = str(entry["parentReference"]["driveId"])
+        item = self._item(container, entry, {})
+        yield Batch(
+            "listed", done=True, upserts=[replace(item, parent_id=None, path="", handle={"drive": drive})]
+        )
+
+    async def watch(self, url: str, known: Sequence[Watch]) -> Sequence[Watch]:
+        drive = await self._graph.get("/me/drive", params={"$select": "id"})
+        return await self._subscriptions.keep(url, known, {f"/drives/{drive['id']}/root": "updated"})
+
+
+def build(workplace: Workplace) -> OneDrive:
+    return OneDrive(workplace)
