@@ -10,7 +10,7 @@ from typing import NoReturn
 import typer
 from pydantic import ValidationError
 
-from gateway.commands import bench, doctor, erase, ingest, logs, mcp, search, serve, tenancy, up
+from gateway.commands import bench, doctor, erase, ingest, logs, mcp, policy, search, serve, tenancy, up
 from gateway.embedded.instance import NoInstance
 from gateway.embedded.preflight import StartupRefused
 from gateway.errors import CatchmentError
@@ -38,6 +38,8 @@ app.add_typer(bench.bench, name="bench")
 app.add_typer(tenancy.mandates, name="mandates")
 app.add_typer(tenancy.users, name="users")
 app.add_typer(tenancy.keys, name="keys")
+app.add_typer(policy.policy, name="policy")
+app.add_typer(policy.features, name="features")
 
 
 def main() -> None:

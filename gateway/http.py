@@ -219,8 +219,14 @@ def _constraint_error(request: Request, _error: Exception) -> JSONResponse:
     )
 
 
-def _data_error(request: Request, _error: Exception) -> JSONResponse:
-    """Well-formed, but nothing the database can hold."""
+# Of text with a NUL, of a number or a time out of range; the driver itself refuses some, without a state.
+_UNSTORABLE = {None, "22021", "22P05", "22003", "22008"}
+
+
+def _data_error(request: Request, error: Exception) -> JSONResponse:
+    """Well-formed, but nothing the database can hold. What else it may refuse is a mistake of ours."""
+    if getattr(cast("DataError", error).orig, "sqlstate", None) not in _UNSTORABLE:
+        raise error
     return problem_response(
         FieldsInvalid("A value cannot be stored: it holds a NUL character or a number out of range."),
         request.scope,

@@ -108,6 +108,12 @@ CATALOGUE: dict[str, Event] = {
     "ingestion.connection.established": Event(
         "info", ("connectionId", "authority"), "an account was connected"
     ),
+    "ingestion.connection.consent.failed": Event(
+        "warning", ("connectionId", "authority", "reason"), "a browser came back without consent"
+    ),
+    "ingestion.connection.vendor.told": Event(
+        "info", ("connectionId", "authority", "outcome"), "the vendor was asked to take the grant back"
+    ),
     "ingestion.connection.reauth.needed": Event(
         "warning", ("connectionId", "authority", "reason"), "the grant is dead"
     ),
@@ -161,6 +167,7 @@ CATALOGUE: dict[str, Event] = {
     "tenancy.member.left": Event(
         "info", ("mandateId", "userId"), "sessions and keys of a leaving member are gone"
     ),
+    "tenancy.mandate.deleted": Event("warning", ("mandateId",), "a mandate is gone, with its users and keys"),
     "tenancy.key.created": Event("info", ("mandateId", "keyId"), "a key was made; its secret was shown once"),
     "tenancy.key.revoked": Event("info", ("mandateId", "keyId"), "a key stopped working"),
 }

@@ -38,6 +38,9 @@ METRICS: dict[str, str] = {
 }
 
 
+LANES, LIVE = ("interactive", "delta", "backfill"), ("pending", "extracted", "embedding")
+
+
 def render(jobs: dict[tuple[str, str], int], oldest: dict[str, float]) -> bytes:
     """All processes' counters plus the ledger's gauges, in Prometheus text format."""
     registry = CollectorRegistry()
@@ -51,8 +54,20 @@ def render(jobs: dict[tuple[str, str], int], oldest: dict[str, float]) -> bytes:
     age = Gauge(
         "catchment_oldest_job_seconds", METRICS["catchment_oldest_job_seconds"], ["lane"], registry=ledger
     )
-    for (lane, status), count in jobs.items():
-        live.labels(lane, status).set(count)
-    for lane, seconds in oldest.items():
-        age.labels(lane).set(seconds)
-    return counted + generate_latest(ledger)
+    for lane in LANES:
+        # Zero is a figure too: an alert on a series that vanishes when all is well would never fire.
+        age.labels(lane).set(oldest.get(lane, 0.0))
+        for status in LIVE:
+            live.labels(lane, status).set(jobs.get((lane, status), 0))
+    shown = counted + generate_latest(ledger)
+    return shown + _unseen(shown.decode())
+
+
+def _unseen(shown: str) -> bytes:
+    """Names of what no process counted yet, so that dashboards and rules find every metric from the start."""
+    lines = [
+        f"# HELP {name} {meaning}\n# TYPE {name} counter\n"
+        for name, meaning in METRICS.items()
+        if f"# TYPE {name} " not in shown
+    ]
+    return "".join(lines).encode()

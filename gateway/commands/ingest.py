@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,15 @@ class Item:
     reason: str = ""
     job_id: str | None = None
 
+    @property
+    def ending(self) -> str:
+        return "duplicate" if self.outcome == "duplicate" else self.status
+
+    @property
+    def is_noteworthy(self) -> bool:
+        """To be named even where a bar shows the rest."""
+        return self.status in {"failed", "skipped"}
+
 
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="files and folders; folders are walked")],
@@ -52,8 +61,8 @@ def ingest(
     fields = {"scope": scope, "tags": ",".join(tag or []), "neutralize": str(neutralize).lower()}
     with connected(url, api_key, data_dir) as api, _progress(len(items), quiet=as_json) as advance:
         with ThreadPoolExecutor(UPLOADS_AT_ONCE) as uploads:
-            for _ in uploads.map(lambda item: _upload(api, item, fields), items):
-                advance("uploaded")
+            for item in uploads.map(lambda item: _upload(api, item, fields), items):
+                advance("uploaded", item)
         _wait(api, items, advance)
     _report(items, as_json=as_json)
     if any(item.status == "failed" for item in items):
@@ -95,7 +104,7 @@ def _walk(paths: list[Path]) -> Iterator[Item]:
             raise InvalidRequest(f"There is no file or folder {path}.")
 
 
-def _upload(api: Api, item: Item, fields: dict[str, str]) -> None:
+def _upload(api: Api, item: Item, fields: dict[str, str]) -> Item:
     try:
         with item.path.open("rb") as content:
             handle = api.call(
@@ -107,66 +116,72 @@ def _upload(api: Api, item: Item, fields: dict[str, str]) -> None:
     except (CatchmentError, OSError) as error:
         item.outcome, item.status = "refused", "failed"
         item.reason = error.detail if isinstance(error, CatchmentError) else str(error.strerror)
-        return
+        return item
     item.outcome, item.status = handle["outcome"], handle["status"]
     item.reason, item.job_id = handle["reason"] or "", handle["jobId"]
+    return item
 
 
-def _wait(api: Api, items: list[Item], advance: Any) -> None:
+def _wait(api: Api, items: list[Item], advance: Callable[[str, Item], None]) -> None:
     waiting = [item for item in items if item.job_id and item.status not in ENDED]
-    for _ in range(len(items) - len(waiting)):
-        advance("done")
+    for item in items:
+        if item not in waiting:
+            advance("done", item)
     while waiting:
         for item in list(waiting):
             status = api.call("GET", f"/ingestions/{item.job_id}")
             if status["status"] in ENDED:
                 item.status, item.reason = status["status"], status["reason"] or ""
                 waiting.remove(item)
-                advance("done")
+                advance("done", item)
         if waiting:
             time.sleep(0.2)
 
 
 class _progress:  # noqa: N801 - used as a with-statement word
-    """A bar on a terminal, nothing in a pipe: the report at the end is the plain line."""
+    """A bar on a terminal, a plain line per finished file elsewhere; with --json neither."""
 
     def __init__(self, total: int, *, quiet: bool) -> None:
-        self._total, self._shown = total, not quiet and sys.stderr.isatty()
+        self._total, self._quiet = total, quiet
+        self._progress: Any = None
         self._bars: dict[str, Any] = {}
 
-    def __enter__(self) -> Any:
-        if not self._shown:
-            return lambda _name: None
-        from rich.console import Console  # noqa: PLC0415 - only where something is drawn
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+    def __enter__(self) -> Callable[[str, Item], None]:
+        if not self._quiet and sys.stderr.isatty():
+            from rich.console import Console  # noqa: PLC0415 - only where something is drawn
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
 
-        self._progress = Progress(
-            "{task.description:<9}",
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._progress.start()
-        for name in ("uploaded", "done"):
-            self._bars[name] = self._progress.add_task(name, total=self._total)
-        return lambda name: self._progress.advance(self._bars[name])
+            self._progress = Progress(
+                "{task.description:<9}",
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._progress.start()
+            for name in ("uploaded", "done"):
+                self._bars[name] = self._progress.add_task(name, total=self._total)
+        return self._advance
+
+    def _advance(self, name: str, item: Item) -> None:
+        if self._progress is not None:
+            self._progress.advance(self._bars[name])
+        if name == "done" and not self._quiet and (self._progress is None or item.is_noteworthy):
+            line = f"{item.ending}: {item.path}  {item.reason}".rstrip()
+            typer.echo(line, err=item.status == "failed")
 
     def __exit__(self, *_exception: object) -> None:
-        if self._shown:
+        if self._progress is not None:
             self._progress.stop()
 
 
 def _report(items: list[Item], *, as_json: bool) -> None:
-    counts = Counter("duplicate" if item.outcome == "duplicate" else item.status for item in items)
+    counts = Counter(item.ending for item in items)
     if as_json:
         listed = [
             {"path": str(i.path), "outcome": i.outcome, "status": i.status, "reason": i.reason} for i in items
         ]
         show_one({"counts": dict(counts), "files": listed}, as_json=True)
         return
-    for item in items:
-        if item.status in {"failed", "skipped"}:
-            typer.echo(f"{item.status}: {item.path}  {item.reason}", err=item.status == "failed")
     summary = ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "nothing found"
     typer.echo(summary)

@@ -32,6 +32,7 @@ PASSAGE_TOKENS = 3_000  # of a prompt; leaves room for the conversation in the s
 REMEMBERED_TURNS, REMEMBERED_CHARACTERS = 6, 2_000
 EXTRACTS, EXTRACT_CHARACTERS = 3, 600
 NOTHING_FOUND = "Nothing in the corpus answers this."
+NOT_A_MODEL = "No model wrote this; these are the passages that fit best:\n\n"
 
 EXTRACTS_MODEL = "extracts"  # what the `answer` row says instead of a model's name
 
@@ -152,7 +153,7 @@ def extracts(passages: Sequence[Passage]) -> list[str]:
     best = sorted(enumerate(passages, 1), key=lambda numbered: -numbered[1].score)[:EXTRACTS]
     if not best:
         return [NOTHING_FOUND]
-    return [f"[{number}] {_shortened(passage.text)}\n\n" for number, passage in best]
+    return [NOT_A_MODEL, *(f"[{number}] {_shortened(passage.text)}\n\n" for number, passage in best)]
 
 
 def _shortened(text: str) -> str:

@@ -5,13 +5,15 @@ is that of the passage, so that a reader can tell whether it still says what was
 """
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
 
-from gateway.corpus.search_repository import Found
 from gateway.wire import Wire
+
+if TYPE_CHECKING:
+    from gateway.corpus.search_repository import Found  # the client knows citations and needs no database
 
 
 class Citation(Wire):
@@ -27,7 +29,7 @@ class Citation(Wire):
     locator: dict[str, Any]
 
 
-def citation_of(found: Found) -> Citation:
+def citation_of(found: "Found") -> Citation:
     # Rows of ours need no checking, and a page has many.
     return Citation.model_construct(
         document_id=UUID(found.document_id),

@@ -79,15 +79,23 @@ async def list_documents(
 
 
 async def find_by_source_id(session: AsyncSession, source_id: str, viewer: UUID | None) -> Row[Any] | None:
-    return (
-        await session.execute(
+    """By the source's own id; else the newest file whose path ends like that, or that ends the path asked for."""
+    whole = "d.source_id = :source_id"
+    part = (
+        "d.source_kind IN ('upload', 'repo_file') AND (right(d.source_id, length(:source_id) + 1) = '/' || :source_id "
+        "OR right(:source_id, length(d.source_id) + 1) = '/' || d.source_id)"
+    )
+    for condition in (whole, part):
+        found = await session.execute(
             text(
-                f"SELECT d.* FROM document d WHERE d.mandate_id = :mandate_id AND d.source_id = :source_id AND {VISIBLE} "
+                f"SELECT d.* FROM document d WHERE d.mandate_id = :mandate_id AND ({condition}) AND {VISIBLE} "
                 "ORDER BY d.updated_at DESC LIMIT 1"
             ),
             {"mandate_id": tenant_of(session), "source_id": source_id, "viewer": viewer},
         )
-    ).one_or_none()
+        if (row := found.one_or_none()) is not None:
+            return row
+    return None
 
 
 async def update_description(session: AsyncSession, document_id: UUID, fields: dict[str, Any]) -> None:
@@ -114,13 +122,27 @@ async def list_chunks(session: AsyncSession, document_id: UUID, *, limit: int, a
     return list(rows)
 
 
-async def document_timeline(session: AsyncSession, document_id: UUID) -> Sequence[Row[Any]]:
+async def document_timeline(
+    session: AsyncSession,
+    document_id: UUID,
+    *,
+    limit: int = 1_000,
+    after: tuple[datetime, UUID] | None = None,
+) -> Sequence[Row[Any]]:
+    """Oldest first."""
     rows = await session.execute(
         text(
-            "SELECT at, status, reason, job_id, detail FROM timeline "
-            "WHERE mandate_id = :mandate_id AND document_id = :id ORDER BY at, id"
+            "SELECT id, at, status, reason, job_id, detail FROM timeline "
+            "WHERE mandate_id = :mandate_id AND document_id = :document_id "
+            "AND (CAST(:at AS timestamptz) IS NULL OR (at, id) > (:at, CAST(:id AS uuid))) ORDER BY at, id LIMIT :limit"
         ),
-        {"mandate_id": tenant_of(session), "id": document_id},
+        {
+            "mandate_id": tenant_of(session),
+            "document_id": document_id,
+            "limit": limit,
+            "at": after and after[0],
+            "id": after and after[1],
+        },
     )
     return rows.all()
 

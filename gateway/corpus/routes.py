@@ -28,6 +28,7 @@ from gateway.corpus.schemas import (
 from gateway.corpus.sniffing import sniff
 from gateway.db import Database
 from gateway.errors import InvalidRequest, NotFound
+from gateway.http import Cursor, Limit
 from gateway.ingestion.facade import reindex
 from gateway.ingestion.routes import accept
 from gateway.ingestion.schemas import BlobContent, IngestionHandle, IngestionRequest, Scope
@@ -171,11 +172,17 @@ async def list_chunks(
 
 
 @router.get("/documents/{document_id}/timeline")
-async def get_timeline(request: Request, document_id: UUID, principal: Reader) -> Page[MomentOut]:
+async def get_timeline(
+    request: Request, document_id: UUID, principal: Reader, limit: Limit = 50, cursor: Cursor = None
+) -> Page[MomentOut]:
+    """Every change of state, oldest first."""
+    after = decode_cursor(cursor) if cursor else None
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         await service.readable(session, document_id, principal)
-        rows = await repository.document_timeline(session, document_id)
-    return Page(items=[service.moment_out(row) for row in rows])
+        rows = await repository.document_timeline(session, document_id, limit=limit + 1, after=after)
+    shown = rows[:limit]
+    following = encode_cursor(shown[-1].at, shown[-1].id) if len(rows) > limit else None
+    return Page(items=[service.moment_out(row) for row in shown], next_cursor=following)
 
 
 @router.get("/documents/{document_id}/original")

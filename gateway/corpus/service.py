@@ -23,7 +23,12 @@ _WHY = {
 _REASONS = {
     "budget": "The mandate's embedding budget is used up; raise it in the policy and it goes on by itself.",
     "unsupported": "Its format is not supported.",
-    "no_text": "It holds no text (a scan or a picture); install an OCR engine to read it.",
+    "no_text": "It holds no text.",
+    "needs_ocr": "It is a picture or a scan; install an OCR engine on the worker to read it.",
+    "archive": "Archives are not supported; unpack it and hand in what is inside.",
+    "media": "Films and recordings are not supported.",
+    "executable": "Programs are not supported.",
+    "infected": "The scanner refused it.",
     "encrypted": "It is encrypted; upload it without a password.",
     "damaged": "It is damaged and cannot be read; upload a sound copy.",
     "empty": "It is empty.",

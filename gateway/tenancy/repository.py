@@ -41,6 +41,9 @@ def _beyond(
 
 # -- mandates
 
+# Tenant-free tables that lead to a mandate.
+MANDATE_ROUTES = ("key_route", "session_route", "oauth_state", "webhook_route", "mandate_route")
+
 
 async def claim_slug(session: AsyncSession, slug: str, mandate_id: UUID) -> bool:
     """False when the slug or the mandate is already there."""
@@ -93,6 +96,21 @@ async def update_mandate(session: AsyncSession, **values: Any) -> None:
 
 
 # -- users and members
+
+
+async def holds_documents(session: AsyncSession) -> bool:
+    """Anything of what was handed in: documents, or bytes on their way to become one."""
+    return bool(
+        await session.scalar(text("SELECT EXISTS (SELECT FROM document) OR EXISTS (SELECT FROM blob)"))
+    )
+
+
+async def delete_mandate(session: AsyncSession) -> None:
+    """With all its rows, and first the routes that lead to them."""
+    mandate_id = tenant_of(session)
+    for table in MANDATE_ROUTES:
+        await session.execute(text(f"DELETE FROM {table} WHERE mandate_id = :id"), {"id": mandate_id})
+    await session.execute(text("DELETE FROM mandate WHERE mandate_id = :id"), {"id": mandate_id})
 
 
 async def insert_user(session: AsyncSession, **values: Any) -> UUID | None:
@@ -307,6 +325,10 @@ async def revoke_key(session: AsyncSession, key_id: UUID) -> bool:
         delete(KeyRoute).where(KeyRoute.mandate_id == tenant_of(session), KeyRoute.key_id == key_id)
     )
     return revoked is not None
+
+
+async def rename_key(session: AsyncSession, key_id: UUID, name: str) -> None:
+    await session.execute(update(ApiKey).where(ApiKey.id == key_id).values(name=name))
 
 
 async def key_route(session: AsyncSession, key_hash: bytes) -> tuple[UUID, UUID] | None:

@@ -17,6 +17,7 @@ from gateway.tenancy.schemas import (
     FeatureInstancePatch,
     KeyIn,
     KeyOut,
+    KeyPatch,
     LoginLinkIn,
     LoginLinkOut,
     MandateIn,
@@ -106,6 +107,14 @@ async def rename_mandate(db: Db, mandate_id: UUID, patch: MandatePatch, principa
         await service.enter_mandate(session, mandate_id, principal)
         renamed = await service.rename_mandate(session, patch.name)
     return MandateOut.model_validate(renamed)
+
+
+@router.delete("/mandates/{mandate_id}", status_code=204)
+async def delete_mandate(db: Db, mandate_id: UUID, principal: Operator) -> None:
+    """Takes an emptied mandate away with its users, keys and sessions; what it knows is erased by POST /erasures first."""
+    async with db.tenant_session(principal.mandate_id) as session:
+        await service.enter_mandate(session, mandate_id, principal)
+        await service.delete_mandate(session, principal)
 
 
 @router.get("/policy")
@@ -261,6 +270,13 @@ async def list_keys(db: Db, principal: Reader, limit: Limit = 50, cursor: Cursor
 async def get_key(db: Db, key_id: UUID, principal: Reader) -> KeyOut:
     async with db.tenant_session(principal.mandate_id) as session:
         return KeyOut.model_validate(await service.visible_key(session, key_id, principal))
+
+
+@router.patch("/keys/{key_id}")
+async def rename_key(db: Db, key_id: UUID, patch: KeyPatch, principal: Writer) -> KeyOut:
+    """What a key may do is fixed when it is made; its name is not."""
+    async with db.tenant_session(principal.mandate_id) as session:
+        return KeyOut.model_validate(await service.rename_key(session, key_id, patch.name, principal))
 
 
 @router.delete("/keys/{key_id}", status_code=204)

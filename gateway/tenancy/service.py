@@ -103,6 +103,20 @@ async def rename_mandate(session: AsyncSession, name: str) -> Mandate:
     return await get_mandate(session)
 
 
+async def delete_mandate(session: AsyncSession, operator: Principal) -> None:
+    """The session's mandate, once nothing of what it knew is left. Its receipts go with it."""
+    mandate_id = tenant_of(session)
+    if mandate_id in {COMMONS, operator.mandate_id}:
+        raise Conflict("The commons and your own mandate cannot be deleted.")
+    await get_mandate(session, lock=True)
+    if await repository.holds_documents(session):
+        raise Conflict(
+            'The mandate still holds documents; erase them first: POST /v1/erasures {"mandate": true}.'
+        )
+    await repository.delete_mandate(session)
+    emit_on_commit(session, "tenancy.mandate.deleted", mandateId=str(mandate_id))
+
+
 async def policy_of(session: AsyncSession) -> Policy:
     return Policy.model_validate((await get_mandate(session)).policy)
 
@@ -336,6 +350,12 @@ async def revoke_key(session: AsyncSession, key_id: UUID, principal: Principal) 
         raise NotAllowed("Only an owner may revoke an owner's key.")
     if await repository.revoke_key(session, key_id):
         emit_on_commit(session, "tenancy.key.revoked", mandateId=str(tenant_of(session)), keyId=str(key_id))
+
+
+async def rename_key(session: AsyncSession, key_id: UUID, name: str, principal: Principal) -> ApiKey:
+    await visible_key(session, key_id, principal)
+    await repository.rename_key(session, key_id, name)
+    return await _get_key(session, key_id)
 
 
 async def visible_key(session: AsyncSession, key_id: UUID, principal: Principal) -> ApiKey:

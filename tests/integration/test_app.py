@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 import structlog
 from fastapi import FastAPI, Request
+from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 from sqlalchemy import text
 
@@ -15,6 +17,7 @@ from gateway.db import Database
 from gateway.errors import ConfigurationError
 from gateway.http import Db
 from gateway.logs import configure_logs
+from gateway.metrics import METRICS
 from gateway.settings import Settings
 from tests.fixtures.stores import DatabaseUrls
 from tests.fixtures.tenants import TestMandate
@@ -103,6 +106,20 @@ async def test_metrics_are_prometheus_text(client: httpx.AsyncClient) -> None:
     assert answer.headers["content-type"].startswith("text/plain")
     assert "# TYPE catchment_ingestions_total counter" in answer.text
     assert "# TYPE catchment_jobs gauge" in answer.text
+
+
+async def test_every_metric_is_there_from_the_start_and_idle_lanes_say_zero(
+    client: httpx.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shared_folder in (None, str(tmp_path)):  # one process alone, and many that share a folder
+        if shared_folder:
+            monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", shared_folder)
+        shown = (await client.get("/metrics")).text
+        families = {family.name for family in text_string_to_metric_families(shown)}
+        assert {name.removesuffix("_total") for name in METRICS} <= families
+        for lane in ("interactive", "delta", "backfill"):
+            assert f'catchment_oldest_job_seconds{{lane="{lane}"}} 0.0' in shown
+            assert f'catchment_jobs{{lane="{lane}",status="pending"}} 0.0' in shown
 
 
 async def test_a_request_is_logged_once_by_template_with_its_id(

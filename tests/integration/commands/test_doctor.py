@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from gateway.commands.doctor import Finding, examine
+from gateway.commands.checkup import Finding, examine
 from gateway.settings import Settings
 from tests.fixtures.stores import DatabaseUrls
 

@@ -5,6 +5,8 @@ import hashlib
 
 import pytest
 
+from gateway.corpus.child.failures import REASONS
+from gateway.corpus.service import _REASONS
 from tests.fixtures.corpus import Tenant, ask
 
 MARKDOWN = b"# Guide\n\nReset the gateway with the red button.\n"
@@ -184,3 +186,36 @@ async def test_raising_the_budget_wakes_what_waits_for_it(client, mandate, owner
     await bench.drain(owner)
     status = (await client.get(f"/v1/ingestions/{handle['jobId']}", headers=mandate.auth())).json()
     assert status["status"] == "indexed"
+
+
+async def test_why_knows_a_file_by_the_end_of_its_path(client, mandate, owner, bench):
+    handle = (await upload(client, mandate, sourceId="handbook/part one/guide.md")).json()
+    await upload(client, mandate, b"# Other\n\nText.\n", sourceId="other/guide.md")
+    for asked in ("handbook/part one/guide.md", "part one/guide.md", "/home/ada/handbook/part one/guide.md"):
+        answer = await client.get("/v1/why", params={"externalId": asked}, headers=mandate.auth())
+        assert answer.json()["document"]["id"] == handle["documentId"], asked
+    for asked in ("uide.md", "handbook", "%", "other/part one/guide.md"):
+        answer = await client.get("/v1/why", params={"externalId": asked}, headers=mandate.auth())
+        assert answer.json()["found"] is False, asked
+
+
+async def test_a_timeline_comes_in_pages(client, mandate, owner, bench):
+    handle = (await upload(client, mandate)).json()
+    await bench.drain(owner)
+    path, seen, cursor = f"/v1/documents/{handle['documentId']}/timeline", [], None
+    while True:
+        params = {"limit": 3} | ({"cursor": cursor} if cursor else {})
+        page = (await client.get(path, params=params, headers=mandate.auth())).json()
+        seen += [moment["status"] for moment in page["items"]]
+        cursor = page["nextCursor"]
+        if cursor is None:
+            break
+        assert len(page["items"]) == 3
+    assert seen == ["pending", "extracted", "embedding", "indexed"]
+
+
+def test_every_reason_has_words():
+    """What a parser child may say, and what is left out unread."""
+    assert (REASONS | {"archive", "media", "executable", "budget", "poison", "attempts"}) - set(
+        _REASONS
+    ) == set()

@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
 
+from gateway.corpus.answers import NOT_A_MODEL
 from gateway.corpus.chat import ChatModel
 from gateway.db import Database, new_id
 from gateway.insights import repository
@@ -102,7 +103,7 @@ async def test_without_a_model_the_best_extracts_answer_and_say_so(
     await shelf.put(mandate.id, "refunds", REFUNDS)
     answer = await ask(client, mandate, "when are refunds paid out")
     assert (answer.done["mode"], answer.done["model"], answer.done["complete"]) == ("extracts", None, True)
-    assert answer.text.strip() == f"[1] {REFUNDS}"
+    assert answer.text == f"{NOT_A_MODEL}[1] {REFUNDS}\n\n"
     assert len(answer.citations) == 1
 
 

@@ -252,3 +252,42 @@ async def test_seeding_is_idempotent_and_replaces_a_lost_key(client: httpx.Async
     listed = (await client.get("/v1/mandates", headers=headers, params={"limit": 200})).json()["items"]
     assert {item["slug"] for item in listed} >= {"local", "commons"}
     assert str(COMMONS) in {item["mandateId"] for item in listed}
+
+
+async def test_an_emptied_mandate_can_be_deleted_with_all_that_leads_to_it(
+    client: httpx.AsyncClient, mandate: TestMandate, other_mandate: TestMandate, db: Database
+) -> None:
+    path = f"/v1/mandates/{other_mandate.id}"
+    assert (await client.delete(path, headers=other_mandate.auth("owner"))).status_code == 403
+    own = await client.delete(f"/v1/mandates/{mandate.id}", headers=mandate.auth("operator"))
+    assert own.status_code == 409
+    body = {"sourceKind": "paste", "sourceId": "a", "content": {"text": "something"}}
+    assert (await client.post("/v1/ingestions", json=body, headers=other_mandate.auth())).status_code == 202
+    held = await client.delete(path, headers=mandate.auth("operator"))
+    assert (held.status_code, held.json()["code"]) == (409, "conflict")
+    async with db.tenant_session(other_mandate.id) as session:
+        for table in ("document", "blob"):
+            await session.execute(text(f"DELETE FROM {table}"))
+    assert (await client.delete(path, headers=mandate.auth("operator"))).status_code == 204
+    assert (await client.get(path, headers=mandate.auth("operator"))).status_code == 404
+    for key in ("owner", "member", "service"):
+        assert (await client.get("/v1/whoami", headers=other_mandate.auth(key))).status_code == 401
+    async with db.routing_session() as session:
+        for table in ("key_route", "session_route", "mandate_route"):
+            left = f"SELECT count(*) FROM {table} WHERE mandate_id = :id"
+            assert await session.scalar(text(left), {"id": other_mandate.id}) == 0
+    again = {"slug": other_mandate.slug, "name": "The slug is free again"}
+    assert (
+        await client.post("/v1/mandates", headers=mandate.auth("operator"), json=again)
+    ).status_code == 201
+
+
+async def test_a_key_is_renamed_by_who_may_see_it(client: httpx.AsyncClient, mandate: TestMandate) -> None:
+    made = (await client.post("/v1/keys", headers=mandate.auth(), json={"name": "laptop"})).json()
+    path = f"/v1/keys/{made['id']}"
+    refused = await client.patch(path, headers=mandate.auth("member"), json={"name": "mine"})
+    assert refused.status_code == 404
+    renamed = await client.patch(path, headers=mandate.auth(), json={"name": "old laptop"})
+    assert (renamed.status_code, renamed.json()["name"]) == (200, "old laptop")
+    scopes = await client.patch(path, headers=mandate.auth(), json={"scopes": ["operator"]})
+    assert scopes.status_code == 422

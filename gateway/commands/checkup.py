@@ -1,0 +1,231 @@
+"""What `catchment doctor` looks at: everything an installation stands on, and what to do about each finding."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import psycopg
+from pydantic import SecretStr
+from redis import Redis, RedisError
+
+from gateway.commands.repository import DatabaseFacts, inspect_database
+from gateway.embedded.instance import Instance, NoInstance
+from gateway.embedded.postgres import EmbeddedPostgres
+from gateway.embedded.preflight import StartupRefused, check_folder, free_bytes
+from gateway.embedded.redis import EmbeddedRedis
+from gateway.errors import ConfigurationError
+from gateway.settings import Settings
+
+LEAST_POSTGRES, LEAST_VECTOR, LEAST_REDIS = 16, (0, 8), (6, 2)
+COMFORTABLE_BYTES = 2 * 1024**3
+LARGEST_SKEW_SECONDS = 2.0  # leases and expiries compare clocks
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    state: Literal["ok", "bad", "unknown"]
+    detail: str
+    advice: str = ""
+
+
+def _good(what: str, detail: str) -> Finding:
+    return Finding(what, "ok", detail)
+
+
+def _judge(what: str, good: bool, detail: str, advice: str) -> Finding:
+    return Finding(what, "ok", detail) if good else Finding(what, "bad", detail, advice)
+
+
+def examine(settings: Settings, data_dir: Path) -> Iterator[Finding]:
+    version = platform.python_version()
+    yield _judge(
+        "python",
+        sys.version_info >= (3, 11),
+        version,
+        "Install Python 3.11 or newer and set Catchment up with it.",
+    )
+    yield from _folder(data_dir)
+    yield _embedder(settings)
+    yield from _stores(settings, data_dir)
+    if not settings.embedded:
+        yield _judge(
+            "secret key",
+            settings.secret_key is not None,
+            "is set" if settings.secret_key else "is not set",
+            "Set CATCHMENT_SECRET_KEY to 32 random bytes in base64; tokens are sealed with it.",
+        )
+
+
+def _folder(data_dir: Path) -> Iterator[Finding]:
+    """Looks without making anything: a folder that is not there yet is judged by where it would be."""
+    if data_dir.exists():
+        try:
+            check_folder(data_dir)
+        except StartupRefused as refusal:
+            yield Finding("data folder", "bad", str(data_dir), str(refusal))
+            return
+    nearest = next(folder for folder in (data_dir, *data_dir.parents) if folder.exists())
+    yield _judge(
+        "data folder",
+        os.access(nearest, os.W_OK | os.X_OK),
+        str(data_dir) if data_dir.exists() else f"{data_dir} (not made yet)",
+        f"{nearest} cannot be written to: choose another folder with --data-dir or correct its permissions.",
+    )
+    free = free_bytes(nearest)
+    yield _judge(
+        "disk",
+        free >= COMFORTABLE_BYTES,
+        f"{free / 1024**3:.1f} GB free",
+        "Free some space, or move the data folder with --data-dir.",
+    )
+
+
+def _embedder(settings: Settings) -> Finding:
+    from gateway.corpus.embedders import build_embedder  # noqa: PLC0415 - loads weights
+
+    key = settings.openai_api_key
+    try:
+        build_embedder(settings.embedder, api_key=_open(key), base_url=settings.openai_base_url)
+    except ConfigurationError as error:
+        return Finding("embedder", "bad", settings.embedder, error.detail)
+    return _good("embedder", f"{settings.embedder} loads")
+
+
+def _stores(settings: Settings, data_dir: Path) -> Iterator[Finding]:
+    """Those of the settings; else the embedded ones, if they run."""
+    database_url, redis_url = _open(settings.database_url), _open(settings.redis_url)
+    if database_url is None or redis_url is None:
+        try:
+            Instance.read(data_dir)
+        except NoInstance as absent:
+            advice = f"{absent} Then ask again."
+            if database_url is None:
+                yield Finding("database", "unknown", "the embedded one is not running", advice)
+            if redis_url is None:
+                yield Finding("redis", "unknown", "the embedded one is not running", advice)
+        else:
+            database_url = database_url or EmbeddedPostgres(data_dir).runtime_url
+            redis_url = redis_url or EmbeddedRedis(data_dir).url
+    if database_url:
+        yield from _database(database_url)
+    if settings.owner_database_url:
+        yield _owner(settings.owner_database_url.get_secret_value())
+    if redis_url:
+        yield from _redis(redis_url)
+
+
+def _database(url: str) -> Iterator[Finding]:
+    try:
+        facts = inspect_database(url)
+    except psycopg.OperationalError as error:
+        yield Finding(
+            "database",
+            "bad",
+            f"does not answer ({str(error).strip().splitlines()[-1]})",
+            "Start it, and check host, port, name and password in CATCHMENT_DATABASE_URL.",
+        )
+        return
+    yield _judge(
+        "postgres",
+        facts.major >= LEAST_POSTGRES,
+        f"version {facts.major}",
+        f"Upgrade to Postgres {LEAST_POSTGRES} or newer.",
+    )
+    yield _judge(
+        "pgvector",
+        facts.vector is not None and _parts(facts.vector) >= LEAST_VECTOR,
+        f"version {facts.vector}" if facts.vector else "is not installed in this database",
+        "Install pgvector 0.8 or newer and run CREATE EXTENSION vector (or ALTER EXTENSION vector UPDATE).",
+    )
+    yield from _roles(facts)
+    yield _migrations(facts)
+    yield _judge(
+        "clock",
+        facts.clock_skew_seconds <= LARGEST_SKEW_SECONDS,
+        f"{facts.clock_skew_seconds:.1f} s between here and Postgres",
+        "Let both machines keep time by NTP.",
+    )
+
+
+def _roles(facts: DatabaseFacts) -> Iterator[Finding]:
+    problems = [
+        words
+        for words, found in {
+            "is a superuser": facts.is_superuser,
+            "has BYPASSRLS": facts.bypasses_row_security,
+            "owns tables": facts.owns_tables,
+        }.items()
+        if found
+    ]
+    yield _judge(
+        "runtime role",
+        not problems,
+        f"{facts.role} {' and '.join(problems) or 'is bound by row-level security'}",
+        "Point CATCHMENT_DATABASE_URL at a plain role such as catchment_runtime.",
+    )
+    yield _judge(
+        "sweeper role",
+        facts.may_sweep,
+        "may be taken on, and is not inherited" if facts.may_sweep else "cannot be taken on, or is inherited",
+        f"GRANT catchment_sweeper TO {facts.role} WITH INHERIT FALSE, SET TRUE;",
+    )
+
+
+def _migrations(facts: DatabaseFacts) -> Finding:
+    from gateway.migration import head_revision  # noqa: PLC0415 - Alembic is slow to load
+
+    head = head_revision()
+    return _judge(
+        "migrations",
+        facts.revision == head,
+        f"schema {facts.revision or 'is empty'}, this version brings {head}",
+        "Run catchment migrate.",
+    )
+
+
+def _owner(url: str) -> Finding:
+    try:
+        facts = inspect_database(url)
+    except psycopg.OperationalError:
+        return Finding(
+            "owner role", "bad", "cannot connect", "Check CATCHMENT_OWNER_DATABASE_URL; migrations need it."
+        )
+    return _good("owner role", f"{facts.role} can connect")
+
+
+def _redis(url: str) -> Iterator[Finding]:
+    client = Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5)
+    try:
+        about = cast("dict[str, Any]", client.info("server"))
+        kept = cast("dict[str, Any]", client.config_get("maxmemory-policy"))
+    except RedisError as error:
+        yield Finding(
+            "redis",
+            "bad",
+            f"does not answer ({type(error).__name__})",
+            "Start it, and check CATCHMENT_REDIS_URL.",
+        )
+        return
+    finally:
+        client.close()
+    version = str(about["redis_version"])
+    yield _judge(
+        "redis", _parts(version) >= LEAST_REDIS, f"version {version}", "Upgrade to Redis 6.2 or newer."
+    )
+    policy = str(kept.get("maxmemory-policy"))
+    yield _judge(
+        "redis memory", policy == "noeviction", f"policy {policy}", "CONFIG SET maxmemory-policy noeviction."
+    )
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _open(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret else None

@@ -1,0 +1,25 @@
+"""What a file is, by its bytes; its name only where bytes cannot tell."""
+
+import pytest
+
+from gateway.corpus.sniffing import UNKNOWN, sniff
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "mime_type"),
+    [
+        (b"%PDF-1.4 cut off", "report.txt", "application/pdf"),
+        (b"%PDF-1.7\n" + bytes(range(256)) * 20, None, "application/pdf"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(200), "picture.pdf", "image/png"),
+        (b"# Title\n\nSome words.\n", "notes.md", "text/markdown"),
+        (b"just a few words of plain text, and then some more of them\n", "report.pdf", "text/plain"),
+        (b"", "empty.pdf", "application/x-empty"),
+    ],
+)
+async def test_bytes_decide(data: bytes, name: str | None, mime_type: str) -> None:
+    assert await sniff(data, name) == mime_type
+
+
+async def test_noise_is_unknown_whatever_it_is_called() -> None:
+    noise = bytes((n * 7919 + n * n) % 256 for n in range(4000))
+    assert await sniff(noise, "report.pdf") == UNKNOWN
