@@ -10,6 +10,9 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError
 from starlette.middleware import Middleware
 
+import gateway.connections.oauth_routes
+import gateway.connections.routes
+import gateway.connections.webhook_routes
 import gateway.console.routes
 import gateway.corpus.export_routes
 import gateway.corpus.routes
@@ -17,6 +20,7 @@ import gateway.ingestion.routes
 import gateway.mcp_routes
 import gateway.tenancy.routes
 from gateway import metrics, retrieval
+from gateway.connections.vault import Vault
 from gateway.corpus.blobs import BlobStore
 from gateway.db import Database
 from gateway.errors import ConfigurationError, StoreUnavailable
@@ -35,6 +39,9 @@ API_ROUTERS: tuple[APIRouter, ...] = (
     gateway.ingestion.routes.router,
     gateway.corpus.routes.router,
     gateway.corpus.export_routes.router,
+    gateway.connections.routes.router,
+    gateway.connections.oauth_routes.router,
+    gateway.connections.webhook_routes.router,
     *retrieval.ROUTERS,
 )
 # A worker beats at every sweep, by default once a second; a minute of silence means that nobody sweeps.
@@ -98,6 +105,7 @@ async def openapi(request: Request, _principal: Reader) -> dict[str, Any]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     try:
+        app.state.vault = Vault.of(app.state.settings)
         await app.state.db.check_role()
         async with retrieval.running(app):
             emit("house.ready", component="gateway")

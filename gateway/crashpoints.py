@@ -18,7 +18,12 @@ CRASH_POINTS: dict[str, str] = {
     "embed.after_commit": "a batch of vectors is stored, its document is not",
     "store.inside": "K6: inside the transaction that replaces a document's chunks",
     "store.after_commit": "K8: the document is indexed, the runner has not noticed",
+    "token.after_rotation": "K9: the vendor rotated the tokens, they are not yet stored",
     "erase.between_batches": "K10: part of an erasure is committed",
+    "sync.before_page_commit": "K5: the vendor answered with a page, nothing of it is committed",
+    "sync.inside_page": "K6: inside the transaction of a page, its items written, its cursor not",
+    "sync.after_page_commit": "K7: a page and its cursor are committed, the next is not asked for",
+    "fetch.after_download": "downloads came, nothing of them is handed over",
     "migrate.inside": "K11: inside a migration",
 }
 

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from connectors import registry
 from connectors.kit.contract import Client
-from gateway.errors import Conflict, NotFound
+from gateway.errors import CatchmentError, Conflict, NotFound
 from gateway.settings import Settings
 
 
@@ -15,6 +15,14 @@ class VendorNotConfigured(Conflict):
     """No application of ours is registered at that vendor."""
 
     code = "connection.not_configured"
+
+
+class VendorAway(CatchmentError):
+    """The vendor does not answer; try again shortly."""
+
+    code = "vendor.unavailable"
+    status = 503
+    retryable = True
 
 
 def require_authority(name: str) -> str:

@@ -13,10 +13,12 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gateway.connections import repository as connections
+from gateway.connections import service as connection_service
 from gateway.corpus import erasure_repository
 from gateway.corpus.erasure import begin_erasure, enqueue_erasure
 from gateway.db import Database, emit_on_commit
-from gateway.errors import CatchmentError, EventInvalid
+from gateway.errors import CatchmentError, EventInvalid, LegalHold
 from gateway.ingestion import ledger_repository as ledger
 from gateway.ingestion import repository
 from gateway.ingestion.facade import request_ingestion
@@ -38,9 +40,12 @@ class FileDeleted(_Payload):
     connection_id: UUID | None = None
 
 
+class ConnectionEstablished(_Payload):
+    connection_id: UUID
+
+
 class ConnectionRevoked(_Payload):
     connection_id: UUID
-    authority: str = ""
     reason: str = "revoked"
 
 
@@ -55,6 +60,7 @@ class KnowledgeIngestionConsumer:
         self._handlers: dict[str, Handler] = {
             "FileCommitted": self._file_committed,
             "FileDeleted": self._file_deleted,
+            "ConnectionEstablished": self._connection_established,
             "ConnectionRevoked": self._connection_revoked,
             "MembershipChanged": self._membership_changed,
         }
@@ -95,11 +101,12 @@ class KnowledgeIngestionConsumer:
             receipt_id = await begin_erasure(session, "document", str(document_id), "FileDeleted")
             await enqueue_erasure(session, receipt_id)
 
+    async def _connection_established(self, session: AsyncSession, payload: dict[str, Any]) -> None:
+        await connection_service.welcome(session, ConnectionEstablished.model_validate(payload).connection_id)
+
     async def _connection_revoked(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         revoked = ConnectionRevoked.model_validate(payload)
-        reason = f"{revoked.reason}:{revoked.authority}"
-        receipt_id = await begin_erasure(session, "connection", str(revoked.connection_id), reason)
-        await enqueue_erasure(session, receipt_id)
+        await self._end_connection(session, revoked.connection_id, revoked.reason)
 
     async def _membership_changed(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         """Who leaves takes their connections along."""
@@ -107,5 +114,17 @@ class KnowledgeIngestionConsumer:
         if changed.role is not None:
             return
         for connection_id in await erasure_repository.connections_of(session, "user", str(changed.user_id)):
-            receipt_id = await begin_erasure(session, "connection", str(connection_id), "member left:")
-            await enqueue_erasure(session, receipt_id)
+            await self._end_connection(session, connection_id, "member left")
+
+    async def _end_connection(self, session: AsyncSession, connection_id: UUID, reason: str) -> None:
+        row = await connections.find(session, connection_id)
+        if row is not None and row.purged_at is not None:
+            return  # an event may come twice
+        named = f"{reason}:{row.authority if row else ''}"
+        try:
+            receipt_id = await begin_erasure(session, "connection", str(connection_id), named)
+        except LegalHold:
+            # Nothing is erased while the hold lasts, but from here on nothing flows in and nothing is served.
+            await connections.revoke(session, connection_id)
+            return
+        await enqueue_erasure(session, receipt_id)

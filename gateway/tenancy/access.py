@@ -23,8 +23,10 @@ from gateway.tenancy import repository, schemas
 
 SESSION_COOKIE = "catchment_session"
 PROTECTED = (API_PREFIX, "/mcp")
-# Under these nobody can hold a key of ours; each verifies its caller in its own way. None yet.
-EXEMPT_PREFIXES: tuple[str, ...] = ()
+# Under these nobody can hold a key of ours; each verifies its caller in its own way: a vendor's notification proves itself.
+EXEMPT_PREFIXES: tuple[str, ...] = tuple(
+    f"{API_PREFIX}/webhooks/{authority}" for authority in ("msft", "google", "clickup")
+)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 RANK: dict[schemas.Role, int] = {"member": 0, "admin": 1, "owner": 2}
