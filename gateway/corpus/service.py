@@ -28,7 +28,6 @@ _REASONS = {
     "archive": "Archives are not supported; unpack it and hand in what is inside.",
     "media": "Films and recordings are not supported.",
     "executable": "Programs are not supported.",
-    "infected": "The scanner refused it.",
     "encrypted": "It is encrypted; upload it without a password.",
     "damaged": "It is damaged and cannot be read; upload a sound copy.",
     "empty": "It is empty.",
