@@ -9,6 +9,7 @@ pytest_plugins = [
     "tests.fixtures.tenants",
     "tests.fixtures.corpus",
     "tests.fixtures.worker",
+    "tests.fixtures.sandboxes",
 ]
 
 

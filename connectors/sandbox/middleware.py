@@ -27,7 +27,7 @@ class Watched:
                 method=scope["method"],
                 path=scope["path"],
                 query=scope["query_string"].decode("latin-1"),
-                route=getattr(scope.get("endpoint"), "__name__", "fault"),
+                route=scope.get("sandbox.route") or getattr(scope.get("endpoint"), "__name__", "fault"),
                 status=counted.status,
                 size=counted.size,
             )

@@ -1,0 +1,1 @@
+"""A stand-in for Google Workspace: consent, Drive, Gmail and Calendar, as `vendors.md` B describes them."""

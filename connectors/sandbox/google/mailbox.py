@@ -1,0 +1,309 @@
+"""Gmail's side of the world: messages with labels, and a history that forgets."""
+
+import base64
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.utils import format_datetime
+from typing import Any
+
+from connectors.sandbox.clock import Clock
+from connectors.sandbox.google.answers import Json, milliseconds
+from connectors.sandbox.tokens import decoded, encoded
+from connectors.sandbox.world import Ids, NoSuchObject
+
+SYSTEM_LABELS = (
+    "INBOX",
+    "SENT",
+    "DRAFT",
+    "SPAM",
+    "TRASH",
+    "UNREAD",
+    "STARRED",
+    "IMPORTANT",
+    "CATEGORY_PERSONAL",
+    "CATEGORY_PROMOTIONS",
+)
+FIRST_HISTORY = 9000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attachment:
+    file_name: str
+    mime_type: str
+    data: bytes
+
+
+@dataclass(kw_only=True)
+class Message:
+    id: str
+    thread_id: str
+    subject: str
+    sender: str
+    to: str
+    cc: str
+    message_id: str  # the header, not Gmail's id
+    in_reply_to: str | None
+    at: datetime
+    labels: set[str]
+    text: str | None
+    html: str | None
+    attachments: list[Attachment] = field(default_factory=list[Attachment])
+    history_id: int = 0
+    gone: bool = False
+
+    @property
+    def headers(self) -> list[Json]:
+        found = {
+            "From": self.sender,
+            "To": self.to,
+            "Cc": self.cc,
+            "Subject": self.subject,
+            "Date": format_datetime(self.at),
+            "Message-ID": self.message_id,
+            "In-Reply-To": self.in_reply_to,
+            "References": self.in_reply_to,
+        }
+        return [{"name": name, "value": value} for name, value in found.items() if value]
+
+    @property
+    def body(self) -> str:
+        return self.text if self.text is not None else re.sub(r"<[^>]+>", " ", self.html or "")
+
+    @property
+    def snippet(self) -> str:
+        return " ".join(self.body.split())[:200]
+
+
+class Mailbox:
+    """One user's. Every change is a record with a number; records before `forgotten` can no longer be asked for."""
+
+    def __init__(self, address: str, clock: Clock, ids: Ids) -> None:
+        self.address = address
+        self._clock, self._ids = clock, ids
+        self.messages: dict[str, Message] = {}
+        self.labels: dict[str, str] = {name: name for name in SYSTEM_LABELS}
+        self.history: list[Json] = []
+        self.latest = FIRST_HISTORY
+        self.forgotten = FIRST_HISTORY
+        self._fetches = 0
+
+    def note(self, change: str, message: Message, labels: list[str] | None = None) -> None:
+        self.latest += 7  # numbers grow, and not by one
+        message.history_id = self.latest
+        self.history.append(
+            {"id": self.latest, "change": change, "message": message.id, "labels": labels or []}
+        )
+
+    def known(self, message_id: str) -> Message:
+        if message_id not in self.messages or self.messages[message_id].gone:
+            raise NoSuchObject(message_id)
+        return self.messages[message_id]
+
+    # -- what the control API does
+
+    def create(self, fields: Json) -> Message:
+        number = self._ids.digest("message").hex()[:16]
+        at = fields.get("at")
+        message = Message(
+            id=number,
+            thread_id=fields.get("threadId") or number,
+            subject=fields.get("subject") or fields.get("name", ""),
+            sender=fields.get("from", "Someone <someone@demo.example>"),
+            to=fields.get("to", self.address),
+            cc=fields.get("cc", ""),
+            message_id=fields.get("messageId") or f"<{number}@mail.demo.example>",
+            in_reply_to=fields.get("inReplyTo"),
+            at=datetime.fromisoformat(at) if at else self._clock.stamp(),
+            labels=set(fields.get("labels", ("INBOX", "UNREAD"))),
+            text=fields.get("text", None if "html" in fields else ""),
+            html=fields.get("html"),
+            attachments=[_attachment(each) for each in fields.get("attachments", ())],
+        )
+        for label in message.labels - set(self.labels):
+            self.labels[label] = label
+        self.messages[message.id] = message
+        self.note("messagesAdded", message)
+        return message
+
+    def edit(self, message: Message, fields: Json) -> Message:
+        """Mail does not change; its labels do. `text` is a draft's."""
+        if "labels" in fields:
+            wanted = set(fields["labels"])
+            added, removed = wanted - message.labels, message.labels - wanted
+            for label in added - set(self.labels):
+                self.labels[label] = label
+            message.labels = wanted
+            if added:
+                self.note("labelsAdded", message, sorted(added))
+            if removed:
+                self.note("labelsRemoved", message, sorted(removed))
+        return message
+
+    def delete(self, message: Message, *, for_good: bool) -> None:
+        if for_good:
+            message.gone = True
+            self.note("messagesDeleted", message)
+        else:
+            self.edit(message, {"labels": (message.labels | {"TRASH"}) - {"INBOX"}})
+
+    def restore(self, message_id: str) -> Message:
+        if message_id not in self.messages:
+            raise NoSuchObject(message_id)
+        message = self.messages[message_id]
+        if message.gone:
+            message.gone = False
+            self.note("messagesAdded", message)
+        if "TRASH" in message.labels:
+            self.edit(message, {"labels": (message.labels | {"INBOX"}) - {"TRASH"}})
+        return message
+
+    # -- as the API shows it
+
+    def found(self, query: str, labels: list[str], *, spam_and_trash: bool) -> list[Message]:
+        kept = [
+            message
+            for message in self.messages.values()
+            if not message.gone
+            and set(labels) <= message.labels
+            and (spam_and_trash or not message.labels & {"SPAM", "TRASH"})
+            and all(_matches(message, word) for word in query.split())
+        ]
+        return sorted(kept, key=lambda message: (message.at, message.id), reverse=True)
+
+    def record(self, entry: Json) -> Json:
+        message = self.messages[entry["message"]]
+        short: Json = {"id": message.id, "threadId": message.thread_id}
+        shown: Json = {"message": {**short, "labelIds": sorted(message.labels)}}
+        if entry["change"].startswith("labels"):
+            shown["labelIds"] = entry["labels"]
+        return {"id": str(entry["id"]), "messages": [short], entry["change"]: [shown]}
+
+    def resource(self, message: Message, form: str, headers: list[str]) -> Json:
+        found: Json = {
+            "id": message.id,
+            "threadId": message.thread_id,
+            "labelIds": sorted(message.labels),
+            "snippet": message.snippet,
+            "historyId": str(message.history_id),
+            "internalDate": str(milliseconds(message.at)),
+            "sizeEstimate": len(message.body) + sum(len(each.data) for each in message.attachments) + 500,
+        }
+        if form == "minimal":
+            return {**found, "payload": {"partId": ""}}
+        if form == "raw":
+            return {**found, "raw": base64.urlsafe_b64encode(raw(message)).decode()}
+        payload = self._payload(message)
+        if form == "metadata":
+            wanted = {name.lower() for name in headers}
+            kept = [each for each in payload["headers"] if not wanted or each["name"].lower() in wanted]
+            payload = {"partId": "", "mimeType": payload["mimeType"], "headers": kept}
+        return {**found, "payload": payload}
+
+    def _payload(self, message: Message) -> Json:
+        self._fetches += 1
+        bodies = [
+            _text_part(kind, text)
+            for kind, text in (("text/plain", message.text), ("text/html", message.html))
+            if text is not None
+        ]
+        top = bodies[0] if len(bodies) == 1 else _container("multipart/alternative", bodies)
+        if message.attachments:
+            files = [_file_part(each) for each in message.attachments]
+            top = _container("multipart/mixed", [top, *files])
+        _number(top, "")
+        for index, part in enumerate(part for part in _parts(top) if part["filename"]):
+            # Google's attachment ids are good for the answer they came with, and differ in the next.
+            part["body"]["attachmentId"] = "ANGjdJ" + encoded(
+                f"{message.id}:{index}:{self._fetches}".encode()
+            )
+        return {**top, "headers": message.headers}
+
+    def attachment(self, message: Message, attachment_id: str) -> Attachment:
+        try:
+            owner, index, _ = decoded(attachment_id.removeprefix("ANGjdJ")).decode().split(":")
+        except ValueError as error:
+            raise NoSuchObject(attachment_id) from error
+        if owner != message.id:
+            raise NoSuchObject(attachment_id)
+        return message.attachments[int(index)]
+
+
+def raw(message: Message) -> bytes:
+    mail = EmailMessage()
+    for header in message.headers:
+        mail[header["name"]] = header["value"]
+    mail.set_content(message.body)
+    return mail.as_bytes()
+
+
+def _attachment(fields: Json) -> Attachment:
+    data = base64.b64decode(fields["base64"]) if "base64" in fields else str(fields.get("text", "")).encode()
+    return Attachment(
+        file_name=fields.get("name", "attachment.txt"),
+        mime_type=fields.get("mimeType", "text/plain"),
+        data=data,
+    )
+
+
+def _text_part(kind: str, text: str) -> Json:
+    data = text.encode()
+    return {
+        "mimeType": kind,
+        "filename": "",
+        "headers": [{"name": "Content-Type", "value": f"{kind}; charset=utf-8"}],
+        "body": {"size": len(data), "data": base64.urlsafe_b64encode(data).decode()},
+    }
+
+
+def _file_part(attachment: Attachment) -> Json:
+    return {
+        "mimeType": attachment.mime_type,
+        "filename": attachment.file_name,
+        "headers": [
+            {"name": "Content-Type", "value": attachment.mime_type},
+            {"name": "Content-Disposition", "value": f'attachment; filename="{attachment.file_name}"'},
+        ],
+        "body": {"size": len(attachment.data)},
+    }
+
+
+def _container(kind: str, parts: list[Json]) -> Json:
+    return {"mimeType": kind, "filename": "", "headers": [], "body": {"size": 0}, "parts": parts}
+
+
+def _number(part: Json, number: str) -> None:
+    part["partId"] = number
+    for index, child in enumerate(part.get("parts", ())):
+        _number(child, f"{number}.{index}" if number else str(index))
+
+
+def _parts(part: Json) -> list[Json]:
+    return [part, *(each for child in part.get("parts", ()) for each in _parts(child))]
+
+
+def _matches(message: Message, word: str) -> bool:
+    """One word of a search: `after:`, `before:`, `in:`, `label:`, with `-` for not; anything else is looked for."""
+    if word.startswith("-"):
+        return not _matches(message, word[1:])
+    name, _, value = word.partition(":")
+    if name in {"after", "newer"}:
+        return message.at >= _day(value)
+    if name in {"before", "older"}:
+        return message.at < _day(value)
+    if name in {"in", "label"}:
+        wanted = {"drafts": "DRAFT", "draft": "DRAFT"}.get(value, value)
+        return wanted.lower() in {label.lower() for label in message.labels}
+    return word.lower() in f"{message.subject} {message.sender} {message.body}".lower()
+
+
+def _day(value: str) -> datetime:
+    if value.isdigit():
+        return datetime.fromtimestamp(int(value), UTC)
+    return datetime.strptime(value, "%Y/%m/%d").replace(tzinfo=UTC)
+
+
+def text_of(message: Message) -> dict[str, Any]:
+    """For the control API's state."""
+    return {"subject": message.subject, "text": message.body, "labels": sorted(message.labels)}
