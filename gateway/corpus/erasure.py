@@ -6,12 +6,14 @@ whose time is over (`retentionDays` of the policy) go the same way, counted by a
 """
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gateway.connections import purge_repository
 from gateway.connections import repository as connections
 from gateway.corpus import blob_repository, chunk_repository, lexicon, vector_repository
 from gateway.corpus import erasure_repository as repository
@@ -89,6 +91,22 @@ async def finish_erasure(
         crash_point("erase.between_batches")
 
 
+async def erase_families(session: AsyncSession, blobs: BlobStore, batch: Sequence[Any]) -> dict[str, int]:
+    """Erases what `lock_families` found, in the caller's transaction: it ended at its source, and an event each says so."""
+    if not batch:
+        return {}
+    counts = await _erase(session, blobs, [row.id for row in batch], {row.blob_sha256 for row in batch})
+    for row in batch:
+        emit_on_commit(
+            session,
+            "ingestion.deleted",
+            mandateId=str(session.info["mandate_id"]),
+            documentId=str(row.id),
+            chunks=row.chunk_count,
+        )
+    return counts
+
+
 async def _erase(
     session: AsyncSession, blobs: BlobStore, ids: list[UUID], digests: set[bytes]
 ) -> dict[str, int]:
@@ -144,7 +162,7 @@ async def _forget(session: AsyncSession, blobs: BlobStore, subject: str, subject
 async def _forget_connection(session: AsyncSession, connection_id: UUID) -> dict[str, int]:
     await chunk_repository.drop_segments_of(session, connection_id)
     counts = await insights.forget_connection(session, connection_id)
-    return counts | await repository.forget_connection(session, connection_id)
+    return counts | await purge_repository.purge(session, connection_id)
 
 
 def _user(subject: str, subject_id: str) -> UUID | None:

@@ -15,7 +15,10 @@ from gateway.db import tenant_of
 # went a moment ago is still found.
 _COVERS = {
     "document": "id = CAST(:subject_id AS uuid) OR parent_document_id = CAST(:subject_id AS uuid)",
-    "user": "user_id = CAST(:subject_id AS uuid)",
+    "user": (
+        "user_id = CAST(:subject_id AS uuid) OR connection_id IN (SELECT c.id FROM connection c "
+        "WHERE c.mandate_id = :mandate_id AND c.user_id = CAST(:subject_id AS uuid))"
+    ),
     "source": "data_source_id = CAST(:subject_id AS uuid)",
     "connection": "connection_id = CAST(:subject_id AS uuid)",
     "mandate": "mandate_id = CAST(:subject_id AS uuid)",
@@ -54,6 +57,15 @@ async def lock_outlived(
             "before": before,
             "limit": limit,
         },
+    )
+    return list(rows)
+
+
+async def lock_families(session: AsyncSession, document_ids: Sequence[UUID]) -> list[Row[Any]]:
+    """These documents and every attachment of an attachment that hangs on one of them."""
+    rows = await session.execute(
+        text(_FAMILIES.format(condition="id = ANY(:ids)").replace("blob_sha256", "blob_sha256, chunk_count")),
+        {"mandate_id": tenant_of(session), "ids": list(document_ids), "limit": len(document_ids)},
     )
     return list(rows)
 
@@ -213,35 +225,6 @@ async def forget_items(
             {"mandate_id": tenant_of(session), "source": data_source_id, "connection": connection_id},
         )
         counts[store] = done.rowcount  # pyright: ignore[reportAttributeAccessIssue]
-    return counts
-
-
-async def forget_connection(session: AsyncSession, connection_id: UUID) -> dict[str, int]:
-    """Of a connection stays that it was there and when; not whose it was, nor what it led to."""
-    parameters = {"mandate_id": tenant_of(session), "id": connection_id}
-    counts = await forget_items(session, connection_id=connection_id)
-    await session.execute(
-        text(
-            "DELETE FROM webhook_route WHERE mandate_id = :mandate_id AND watch_id IN (SELECT w.id FROM watch w "
-            "JOIN data_source s ON s.mandate_id = w.mandate_id AND s.id = w.data_source_id WHERE s.connection_id = :id)"
-        ),
-        parameters,
-    )
-    await session.execute(
-        text("DELETE FROM oauth_state WHERE mandate_id = :mandate_id AND connection_id = :id"), parameters
-    )
-    done = await session.execute(
-        text("DELETE FROM data_source WHERE mandate_id = :mandate_id AND connection_id = :id"), parameters
-    )
-    counts["data_source"] = done.rowcount  # pyright: ignore[reportAttributeAccessIssue]
-    await session.execute(
-        text(
-            "UPDATE connection SET user_id = NULL, surfaces = '{}', policy = '{}', account = '{}', sealed_tokens = NULL, "
-            "reason = NULL, purged_at = coalesce(purged_at, now()) "
-            "WHERE mandate_id = :mandate_id AND id = :id AND state = 'revoked'"
-        ),
-        parameters,
-    )
     return counts
 
 
