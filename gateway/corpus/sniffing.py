@@ -6,6 +6,7 @@ Containers (zip, OLE) say themselves what they contain; they are asked, since a 
 
 import asyncio
 import mimetypes
+import re
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ _OFFICE_PARTS = {
 _LOCAL_HEADER = b"PK\x03\x04"
 _NAME_AT = 30  # of the first entry
 _LONGEST_TYPE = 200
+_TYPE = re.compile(r"[a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+")
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # Streams only one kind of file has.
 _STREAMS = {
@@ -77,9 +79,8 @@ def _container(data: bytes) -> str | None:
     # Names stand in clear in a zip file. It is not opened here: that is for a child with limits.
     if data[_NAME_AT : _NAME_AT + 8] == b"mimetype":
         end = data.find(b"PK", _NAME_AT)
-        return (
-            data[_NAME_AT + 8 : min(end, _NAME_AT + _LONGEST_TYPE)].decode("ascii", "replace").strip() or None
-        )
+        claimed = data[_NAME_AT + 8 : min(end, _NAME_AT + _LONGEST_TYPE)].decode("ascii", "replace").strip()
+        return claimed.lower() if _TYPE.fullmatch(claimed) else None
     last, mime = max(
         (data.rfind(name), mime) for name, mime in _OFFICE_PARTS.items()
     )  # the file's own list is at its end

@@ -98,9 +98,10 @@ def _answer(
 ) -> dict[str, str]:
     """Run one task and send its records; the reason and detail of a failure, or nothing."""
     _crash_point()
-    limits.renew_cpu()
+    size = os.fstat(payload).st_size
+    limits.grant(size)
     try:
-        if os.fstat(payload).st_size == 0:
+        if size == 0:
             return {"reason": "empty", "detail": "zero bytes"}
         # A private copy-on-write view: readers that want a writable buffer get one, the file stays as it is.
         for record in handler(task, mmap.mmap(payload, 0, access=mmap.ACCESS_COPY)):

@@ -1,4 +1,8 @@
-"""What a child may use. The figures come from measuring every chosen reader on real and hostile files."""
+"""What a child may use. The figures come from measuring every chosen reader on real and hostile files.
+
+A small file that wants much is a bomb; a large one may be a book. So memory and processor time are granted by the size of
+the file, anew for each task, within hard limits that no child can raise.
+"""
 
 import resource
 from dataclasses import dataclass
@@ -8,10 +12,14 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    memory_bytes: int = (
-        1024 * MIB
-    )  # address space: enough for every reader, and native code aborts at the end of it
+    # Address space: enough for every reader, and native code aborts at the end of it. The loaded readers take 290 MiB of
+    # it, of which 170 are really there; so a small file stays below half a gigabyte of memory.
+    memory_bytes: int = 1024 * MIB
+    memory_bytes_at_first: int = 608 * MIB
+    memory_bytes_per_byte: int = 8
     cpu_seconds: int = 30  # per task
+    cpu_seconds_at_first: int = 7
+    cpu_seconds_per_mib: float = 0.3
     wall_seconds: float = 30.0  # per task, kept by the parent
     file_bytes: int = 64 * MIB  # any one file it writes
     open_files: int = 64
@@ -27,14 +35,18 @@ class Limits:
         resource.setrlimit(resource.RLIMIT_CPU, (self.cpu_seconds, cpu_hard))
         resource.setrlimit(resource.RLIMIT_AS, (self.memory_bytes, self.memory_bytes))
 
-    def renew_cpu(self) -> None:
-        """A resident child gets its processor time anew for each task; the hard limit still ends it.
+    def grant(self, size: int) -> None:
+        """What a file of this size may use. A resident child gets it anew for each task; the hard limits still end it.
 
-        The kernel counts by sampling and runs ahead of the usage it reports (by 1 to 5 % on a busy machine, and that adds
-        up over tasks), so half as much again is allowed for what was used before. The wall clock bounds a task anyway.
+        The kernel counts processor time by sampling and runs ahead of the usage it reports (by 1 to 5 % on a busy machine,
+        and that adds up over tasks), so half as much again is allowed for what was used before. The wall clock bounds a
+        task anyway.
         """
+        memory = min(self.memory_bytes, self.memory_bytes_at_first + self.memory_bytes_per_byte * size)
+        resource.setrlimit(resource.RLIMIT_AS, (memory, self.memory_bytes))
+        seconds = min(self.cpu_seconds, self.cpu_seconds_at_first + int(self.cpu_seconds_per_mib * size / MIB))
         usage = resource.getrusage(resource.RUSAGE_SELF)
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         used = usage.ru_utime + usage.ru_stime
-        soft = min(hard, int(1.5 * used) + 1 + self.cpu_seconds)
+        soft = min(hard, int(1.5 * used) + 1 + seconds)
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))

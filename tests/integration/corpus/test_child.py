@@ -108,6 +108,26 @@ async def test_memory_is_limited(pool):
     ]
 
 
+async def test_a_large_file_may_use_more_memory_than_a_small_one():
+    async with limited(
+        memory_bytes=900 * MIB, memory_bytes_at_first=200 * MIB, memory_bytes_per_byte=40
+    ) as pool:
+        task = {"do": "take_memory", "bytes": 400 * MIB}
+        with pytest.raises(ChildFailed) as refused:
+            await pool.run(task, b"small", isolated=False)
+        assert refused.value.reason == "too_large"
+        assert await pool.run(task, bytes(10 * MIB), isolated=False) == [{"taken": 400 * MIB}]
+
+
+async def test_a_large_file_may_use_more_time_than_a_small_one():
+    async with limited(cpu_seconds=20, cpu_seconds_at_first=1, cpu_seconds_per_mib=1.0) as pool:
+        task = {"do": "spend", "seconds": 4}
+        with pytest.raises(ChildFailed) as refused:
+            await pool.run(task, b"small", isolated=True)
+        assert refused.value.reason == "too_slow"
+        assert await pool.run(task, bytes(8 * MIB), isolated=True)
+
+
 async def test_native_code_that_aborts_for_want_of_memory_is_too_large(pool):
     assert (await failure(pool, "abort")).reason == "too_large"
 
