@@ -1,0 +1,1 @@
+"""Google: Drive, Gmail and Calendar of one user who consented."""

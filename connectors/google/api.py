@@ -1,0 +1,90 @@
+"""Asking one Google API with Google's own client, and what its refusals mean."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import httplib2
+from googleapiclient.discovery import build
+from googleapiclient.errors import HttpError
+
+from connectors.google.crossing import ApiHttp, in_thread
+from connectors.kit.contract import ConnectorError, Throttled, VendorUnavailable
+from connectors.kit.http import LONGEST_ANSWER, Answer
+from connectors.kit.vendor import Place, VendorClient, retry_after
+
+RATE_REASONS = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "sharingRateLimitExceeded"})
+DAY_REASONS = frozenset({"dailyLimitExceeded", "quotaExceeded", "dailyLimitExceededUnreg"})
+SHORT_WAIT, LONG_WAIT = 2.0, 1800.0
+
+
+class Refusal(VendorUnavailable):
+    """A 4xx with a reason. Where nobody knows better it is tried again later, and never taken for an empty answer."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        self.status, self.reason = status, reason
+        super().__init__(f"Google refused with {status} {reason}")
+
+
+def reason_in(body: bytes) -> str:
+    """The first reason in the `errors` array; what is not an error envelope has none."""
+    try:
+        error = json.loads(body)["error"]
+        return str(error["errors"][0]["reason"])
+    except (ValueError, KeyError, IndexError, TypeError):
+        return ""
+
+
+def classify(answer: Answer) -> ConnectorError | None:
+    """Only what concerns every request; the rest is the surface's to judge."""
+    if answer.status == 429:
+        return Throttled(retry_after(answer.headers, default=SHORT_WAIT))
+    if answer.status == 408 or answer.status >= 500:
+        return VendorUnavailable(f"Google answered {answer.status}")
+    if answer.status == 403:
+        reason = reason_in(answer.body)
+        if reason in RATE_REASONS:
+            return Throttled(retry_after(answer.headers, default=SHORT_WAIT), reason)
+        if reason in DAY_REASONS:
+            return Throttled(retry_after(answer.headers, default=LONG_WAIT), reason)
+    return None
+
+
+@lru_cache(maxsize=16)
+def _service(name: str, version: str, endpoint: str) -> Any:
+    """From the discovery document in the wheel: building it asks nobody anything."""
+    return build(
+        name,
+        version,
+        http=httplib2.Http(),
+        static_discovery=True,
+        cache_discovery=False,
+        client_options={"api_endpoint": endpoint},
+    )
+
+
+class GoogleApi:
+    def __init__(self, place: Place, endpoints: Mapping[str, str], name: str, version: str) -> None:
+        self._name, self._version, self._endpoint = name, version, endpoints[name]
+        self._client = VendorClient(
+            place, authority="google", api=self._endpoint, classify=classify, headers={"Accept": "*/*"}
+        )
+
+    async def ask(
+        self, make: Callable[[Any], Any], *, cost: float = 1.0, max_bytes: int = LONGEST_ANSWER
+    ) -> Any:
+        """The answer to the request `make` builds on the service. Raises Refusal for a 4xx."""
+        loop = asyncio.get_running_loop()
+
+        def run() -> Any:
+            request = make(_service(self._name, self._version, self._endpoint))
+            return request.execute(http=ApiHttp(self._client, loop, cost=cost, max_bytes=max_bytes))
+
+        try:
+            return await in_thread(run)
+        except HttpError as error:
+            raise Refusal(int(error.resp.status), reason_in(error.content)) from error
+        except ValueError as error:  # a 200 with half of a body
+            raise VendorUnavailable("an answer that is not JSON") from error
