@@ -9,6 +9,7 @@ from uuid import UUID
 from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
+from gateway.connections.places import VendorPlaces
 from gateway.corpus.blobs import BlobStore
 from gateway.corpus.child import ChildPool
 from gateway.corpus.embedders import build_embedder
@@ -22,6 +23,7 @@ from workers.pipeline.parsing import PRELOAD
 from workers.relay import Relay
 from workers.runner import Runner
 from workers.settle import Settler
+from workers.sync.progress import Bulletin
 
 # Answering a bell is one slice. A slice that takes longer than this is cancelled and handed back.
 ANSWER_SECONDS = 900
@@ -43,7 +45,17 @@ class WorkerProcess:
         self.pool = ChildPool(
             handler="workers.pipeline.parsing", preload=PRELOAD, size=settings.parser_children
         )
-        self.runner = Runner(self.db, settings, self.embedder, self.pool, BlobStore.of(settings), self._ring)
+        self.places = VendorPlaces(self.db, settings, self.redis)
+        self.runner = Runner(
+            self.db,
+            settings,
+            self.embedder,
+            self.pool,
+            BlobStore.of(settings),
+            self._ring,
+            places=self.places,
+            bulletin=Bulletin(self.redis),
+        )
         self.relay = Relay(self.db, database_url, self.redis, settings.sweep_seconds)
         self.maintenance = Maintenance(self.db, settings)
         self.settler = Settler(self.db, settings)
@@ -75,6 +87,7 @@ class WorkerProcess:
             await asyncio.gather(*services, return_exceptions=True)
             await self.pool.aclose()
             await self.embedder.aclose()
+            await self.places.aclose()
             await self.redis.aclose()
             await self.db.dispose()
 

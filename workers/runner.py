@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gateway.connections.places import Places
 from gateway.corpus import chunk_repository as chunks
 from gateway.corpus.blobs import BlobStore
 from gateway.corpus.child import ChildPool
@@ -30,8 +32,12 @@ from gateway.logs import emit, place_of
 from gateway.settings import Settings
 from workers.erase import EraseSlice
 from workers.gate import Gate
+from workers.grace import GraceSlice
 from workers.ingest import IngestSlice
 from workers.pipeline.store import VectorsMissing
+from workers.sync.fetching import FetchSlice
+from workers.sync.listing import SyncSlice
+from workers.sync.progress import Bulletin
 
 # Orphans run by themselves; after this long the next mandate gets its turn.
 ORPHAN_SECONDS = 1.0
@@ -52,9 +58,14 @@ class Runner:
         pool: ChildPool,
         blobs: BlobStore,
         ring: Callable[[str, UUID], Awaitable[None]],
+        *,
+        places: Places | None = None,
+        bulletin: Bulletin | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.db, self.settings, self.embedder, self.pool, self.blobs = db, settings, embedder, pool, blobs
         self._ring = ring
+        self.places, self.bulletin, self.clock = places, bulletin or Bulletin(None), clock
         self._gate = Gate()
 
     async def answer(self, lane: str, mandate_id: UUID) -> None:
@@ -97,20 +108,30 @@ class Runner:
                 await self._run(mandate_id, [job for job in jobs if job not in poison])
 
     async def _run(self, mandate_id: UUID, jobs: Sequence[Row[Any]]) -> None:
-        for kind in dict.fromkeys(job.kind for job in jobs):
-            of_kind = [job for job in jobs if job.kind == kind]
-            handler = self._handler(kind, mandate_id)
-            try:
-                async with self._leased(handler, of_kind):
-                    await handler.run(of_kind)
-            except asyncio.CancelledError:
-                await asyncio.shield(self._hand_back(mandate_id, of_kind))
-                raise
-            except StoreUnavailable as error:
-                # Nothing can be written; the leases run out and the jobs are taken up again.
-                emit("house.store.unavailable", component="worker", error=error.detail)
-            except Exception as error:  # noqa: BLE001 - the one place where a job's trouble is classified
-                await self._retry(mandate_id, of_kind, error)
+        kinds = [
+            [job for job in jobs if job.kind == kind] for kind in dict.fromkeys(job.kind for job in jobs)
+        ]
+        if len(kinds) == 1:
+            await self._run_kind(mandate_id, kinds[0])
+        elif kinds:
+            # Side by side, each under its own lease: a long listing must not let the documents beside it go stale.
+            async with asyncio.TaskGroup() as group:
+                for of_kind in kinds:
+                    group.create_task(self._run_kind(mandate_id, of_kind))
+
+    async def _run_kind(self, mandate_id: UUID, of_kind: Sequence[Row[Any]]) -> None:
+        handler = self._handler(of_kind[0].kind, mandate_id)
+        try:
+            async with self._leased(handler, of_kind):
+                await handler.run(of_kind)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._hand_back(mandate_id, of_kind))
+            raise
+        except StoreUnavailable as error:
+            # Nothing can be written; the leases run out and the jobs are taken up again.
+            emit("house.store.unavailable", component="worker", error=error.detail)
+        except Exception as error:  # noqa: BLE001 - the one place where a job's trouble is classified
+            await self._retry(mandate_id, of_kind, error)
 
     def _handler(self, kind: str, mandate_id: UUID) -> SliceHandler:
         handlers: dict[str, Callable[[], SliceHandler]] = {
@@ -123,9 +144,16 @@ class Runner:
                 mandate_id,
                 lambda job, error: self._retry(mandate_id, [job], error),
             ),
-            "erase": lambda: EraseSlice(self.db, self.blobs, mandate_id, self.settings.lease_seconds),
+            "erase": lambda: EraseSlice(self.db, self.settings, self.blobs, mandate_id),
+            "grace": lambda: GraceSlice(self.db, mandate_id, self.settings.lease_seconds),
+            "sync": lambda: SyncSlice(*self._desk(mandate_id), clock=self.clock),
+            "fetch": lambda: FetchSlice(*self._desk(mandate_id), clock=self.clock),
         }
         return handlers[kind]()
+
+    def _desk(self, mandate_id: UUID) -> tuple[Database, Settings, BlobStore, Places, Bulletin, UUID]:
+        assert self.places is not None, "a runner of sync jobs is told how to reach the vendors"  # noqa: S101
+        return self.db, self.settings, self.blobs, self.places, self.bulletin, mandate_id
 
     @asynccontextmanager
     async def _leased(self, handler: SliceHandler, jobs: Sequence[Row[Any]]) -> AsyncGenerator[None]:

@@ -66,6 +66,8 @@ ROOMS: dict[str, dict[str, str]] = {
         "vault": "sealed values, bound to their place",
         "vendors": "our applications at the vendors",
         "tokens": "access tokens, renewed once per expiry",
+        "places": "where a surface works",
+        "rate_window": "a vendor's limits, shared by every process",
     },
     "sources": {},
     "knowledge": {},

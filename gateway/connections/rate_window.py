@@ -1,0 +1,142 @@
+"""A vendor's limits, kept in Redis and so shared by every process that works for one connection.
+
+Three things are kept per connection: until when the vendor wants to hear nothing, the requests of the running window, and
+the requests in flight. All of it is a guess that the vendor corrects; Redis may forget it at any time.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import UUID
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from connectors.kit.contract import Throttled
+from gateway.db import new_id
+from gateway.logs import emit
+
+PATIENCE = 5.0  # seconds waited for room, with a lease running; longer waits go back to the ledger
+SLOT_SECONDS = (
+    330.0  # a request of a process that died stops counting after this; longer than any answer may take
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    requests: float
+    seconds: float
+    at_once: int
+
+
+# What the vendors document, with room to spare for the user's own clients: Outlook takes 10,000 requests in 10 minutes and
+# 4 at once per mailbox; Drive 12,000 a minute per user; ClickUp 100 a minute on its smallest plan.
+LIMITS = {
+    "msft": Limits(9000, 600, 4),
+    "google": Limits(10_000, 60, 8),
+    "clickup": Limits(95, 60, 4),
+}
+DEFAULT = Limits(600, 60, 4)
+
+# KEYS: closed-until, window, slots. ARGV: now, requests, seconds, at once, cost, ticket, slot seconds.
+# Answers how long to wait, 0 when in.
+_ENTER = """
+local now = tonumber(ARGV[1])
+local closed = tonumber(redis.call('GET', KEYS[1]) or '0')
+if closed > now then return tostring(closed - now) end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(ARGV[3]))
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+if redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[4]) then return '0.05' end
+local cost = math.max(1, math.ceil(tonumber(ARGV[5])))
+local count = redis.call('ZCARD', KEYS[2])
+if count + cost > tonumber(ARGV[2]) and count > 0 then
+    local oldest = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+    return tostring(math.max(0.05, tonumber(oldest[2]) + tonumber(ARGV[3]) - now))
+end
+for i = 1, cost do redis.call('ZADD', KEYS[2], now, ARGV[6] .. ':' .. i) end
+redis.call('ZADD', KEYS[3], now + tonumber(ARGV[7]), ARGV[6])
+redis.call('PEXPIRE', KEYS[2], math.ceil(tonumber(ARGV[3]) * 1000))
+redis.call('PEXPIRE', KEYS[3], math.ceil(tonumber(ARGV[7]) * 1000))
+return '0'
+"""
+# KEYS: closed-until. ARGV: until, milliseconds. A shorter pause never shortens a longer one.
+_CLOSE = """
+local closed = tonumber(redis.call('GET', KEYS[1]) or '0')
+if tonumber(ARGV[1]) > closed then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+return 1
+"""
+
+
+class SharedRateWindow:
+    """The `RateWindow` of one connection."""
+
+    def __init__(
+        self,
+        redis: Redis,
+        connection_id: UUID,
+        limits: Limits = DEFAULT,
+        *,
+        now: Callable[[], float] = time.time,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._redis, self._limits, self._now, self._pause = redis, limits, now, pause
+        name = f"catchment:rate:{connection_id}"
+        self._closed, self._window, self._slots = f"{name}:closed", f"{name}:window", f"{name}:slots"
+        self._held: list[str] = []
+        self._enter = redis.register_script(_ENTER)
+        self._close = redis.register_script(_CLOSE)
+
+    async def enter(self, cost: float = 1.0) -> None:
+        waited = 0.0
+        ticket = new_id().hex
+        while True:
+            wait = await self._ask(cost, ticket)
+            if wait <= 0:
+                self._held.append(ticket)
+                return
+            if wait > PATIENCE or waited > 12 * PATIENCE:
+                raise Throttled(wait, "the connection's window is full or closed")
+            step = wait * random.uniform(1.0, 1.2)  # noqa: S311 - so that waiters do not come back together
+            await self._pause(step)
+            waited += step
+
+    async def _ask(self, cost: float, ticket: str) -> float:
+        limits = self._limits
+        arguments = [
+            self._now(),
+            limits.requests,
+            limits.seconds,
+            limits.at_once,
+            cost,
+            ticket,
+            SLOT_SECONDS,
+        ]
+        try:
+            keys = [self._closed, self._window, self._slots]
+            return float(cast("Any", await self._enter(keys=keys, args=arguments)))
+        except (RedisError, OSError) as error:
+            # Without Redis the vendor's own limits are the only ones; its answers are still obeyed.
+            emit("house.store.unavailable", component="rate", error=type(error).__name__)
+            return 0.0
+
+    async def leave(self) -> None:
+        ticket = self._held.pop() if self._held else None
+        if ticket is None:
+            return
+        try:
+            await self._redis.zrem(self._slots, ticket)
+        except (RedisError, OSError) as error:
+            emit("house.store.unavailable", component="rate", error=type(error).__name__)
+
+    async def close_for(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        try:
+            await self._close(
+                keys=[self._closed], args=[self._now() + seconds, max(1, round(seconds * 1000))]
+            )
+        except (RedisError, OSError) as error:
+            emit("house.store.unavailable", component="rate", error=type(error).__name__)

@@ -1,0 +1,468 @@
+"""The ledger of what a vendor listed. Every statement takes a set, so a page costs the round trips of one item.
+
+Items are locked after their data source and before documents: connection, data source, job, item, document.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gateway.db import tenant_of
+
+_RECORD = """
+jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
+    external_id text, source_kind text, name text, container_id text, parent_id text, path text, uri text,
+    mime_type text, size bigint, version text, modified_at timestamptz, metadata jsonb, handle jsonb, state text,
+    reason text, urgent boolean, generation integer)
+"""
+_LISTED = (
+    "source_kind, name, container_id, parent_id, path, uri, mime_type, size, version, modified_at, metadata, handle, "
+    "state, reason, urgent, generation"
+)
+# Its document is to be erased: it is gone upstream, or is one that must not be indexed any more. What a quota or the
+# mandate's policy keeps out stays as it was.
+_DOOMED = (
+    "document_id IS NOT NULL AND (state = 'deleted' OR "
+    "(state = 'skipped' AND coalesce(reason, '') NOT IN ('quota', 'policy')))"
+)
+
+
+def _json(rows: object) -> str:
+    return orjson.dumps(rows).decode()
+
+
+def _count(result: Any) -> int:
+    return int(result.rowcount)
+
+
+async def lock_known(
+    session: AsyncSession, data_source_id: UUID, external_ids: Sequence[str]
+) -> dict[str, Row[Any]]:
+    """Items by id, each with the state of its document: `document_status` is None when there is none (any more)."""
+    rows = await session.execute(
+        text(
+            """
+            SELECT i.*, i.metadata AS described, d.status AS document_status
+            FROM remote_item i LEFT JOIN document d ON d.mandate_id = :mandate_id AND d.id = i.document_id
+            WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id AND i.external_id = ANY(:ids)
+            ORDER BY i.external_id FOR UPDATE OF i
+            """
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "ids": list(external_ids)},
+    )
+    return {row.external_id: row for row in rows}
+
+
+async def documents_of(
+    session: AsyncSession, data_source_id: UUID, external_ids: Sequence[str]
+) -> dict[str, UUID]:
+    """The documents that items became, for what hangs on them."""
+    rows = await session.execute(
+        text(
+            """
+            SELECT external_id, document_id FROM remote_item
+            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND external_id = ANY(:ids)
+              AND document_id IS NOT NULL
+            """
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "ids": list(external_ids)},
+    )
+    return {row.external_id: row.document_id for row in rows}
+
+
+async def upsert_items(
+    session: AsyncSession, data_source_id: UUID, connection_id: UUID | None, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """What the vendor says of its items now; what became of them (document, fetched version) stays."""
+    if not rows:
+        return
+    assignments = ", ".join(f"{name} = excluded.{name}" for name in _LISTED.split(", "))
+    await session.execute(
+        text(
+            f"""
+            INSERT INTO remote_item (mandate_id, data_source_id, connection_id, external_id, {_LISTED})
+            SELECT :mandate_id, :data_source_id, CAST(:connection_id AS uuid), external_id, {_LISTED} FROM {_RECORD}
+            ORDER BY external_id
+            ON CONFLICT (mandate_id, data_source_id, external_id) DO UPDATE SET {assignments}, seen_at = now()
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "data_source_id": data_source_id,
+            "connection_id": connection_id,
+            "rows": _json(rows),
+        },
+    )
+
+
+async def settle_items(
+    session: AsyncSession, data_source_id: UUID, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """What became of items: `externalId state reason documentId fetchedVersion`; a missing document keeps the old one."""
+    if not rows:
+        return
+    await session.execute(
+        text(
+            """
+            UPDATE remote_item i SET state = r.state, reason = r.reason,
+                document_id = coalesce(r.document_id, i.document_id),
+                fetched_version = coalesce(r.fetched_version, i.fetched_version),
+                urgent = i.urgent AND r.state = 'pending'
+            FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(external_id text, state text, reason text,
+                document_id uuid, fetched_version text)
+            WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id AND i.external_id = r.external_id
+            """
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "rows": _json(rows)},
+    )
+
+
+async def mark_failed(
+    session: AsyncSession, data_source_id: UUID, generation: int, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Items that could not be listed (`external_id reason`): they are there, so no listing may end them. What they are
+    is open until one names them again, hence no source kind.
+    """
+    await session.execute(
+        text(
+            """
+            UPDATE remote_item i SET generation = :generation, seen_at = now(), urgent = false, source_kind = '',
+                state = 'failed', reason = r.reason
+            FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(external_id text, reason text)
+            WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id AND i.external_id = r.external_id
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "data_source_id": data_source_id,
+            "generation": generation,
+            "rows": _json(rows),
+        },
+    )
+
+
+# -- the end of items
+
+
+async def entomb(
+    session: AsyncSession,
+    data_source_id: UUID,
+    tombstones: Sequence[Mapping[str, Any]],
+    containers: Sequence[str],
+    *,
+    state: str,
+) -> int:
+    """Items the vendor says are gone (`external_id container_id reason`), all of the containers that are gone, and what
+    hangs on them. A tombstone that names a container counts only while the item lies there.
+    """
+    done = await session.execute(
+        text(
+            """
+            WITH RECURSIVE gone AS (
+                SELECT i.external_id, r.reason FROM remote_item i
+                JOIN jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(external_id text, container_id text, reason text)
+                  ON i.external_id = r.external_id AND (r.container_id IS NULL OR i.container_id = r.container_id)
+                WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id
+                UNION
+                SELECT i.external_id, 'container_gone' FROM remote_item i
+                WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id
+                  AND i.container_id = ANY(CAST(:containers AS text[]))
+                UNION
+                SELECT i.external_id, 'parent_gone' FROM remote_item i JOIN gone g ON i.parent_id = g.external_id
+                WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id)
+            UPDATE remote_item i SET state = :state, urgent = false, seen_at = now(),
+                reason = (SELECT min(g.reason) FROM gone g WHERE g.external_id = i.external_id)
+            WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id AND i.state <> 'deleted'
+              AND i.external_id IN (SELECT external_id FROM gone)
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "data_source_id": data_source_id,
+            "rows": _json(tombstones),
+            "containers": list(containers),
+            "state": state,
+        },
+    )
+    return _count(done)
+
+
+async def lock_doomed(
+    session: AsyncSession, data_source_id: UUID, *, older_than_seconds: float, limit: int
+) -> list[Row[Any]]:
+    """Items whose documents are to be erased, those first that wait longest."""
+    rows = await session.execute(
+        text(
+            f"""
+            SELECT external_id, document_id FROM remote_item
+            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND {_DOOMED}
+              AND seen_at <= now() - make_interval(secs => :age)
+            ORDER BY seen_at, external_id LIMIT :limit FOR UPDATE
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "data_source_id": data_source_id,
+            "age": older_than_seconds,
+            "limit": limit,
+        },
+    )
+    return list(rows)
+
+
+async def forget_documents(session: AsyncSession, document_ids: Sequence[UUID]) -> None:
+    """Call before the documents go. What hung on one of them without being named goes with it."""
+    await session.execute(
+        text(
+            """
+            UPDATE remote_item SET document_id = NULL, fetched_version = NULL,
+                reason = CASE WHEN state IN ('deleted', 'skipped') THEN reason ELSE 'parent_gone' END,
+                state = CASE WHEN state = 'skipped' THEN state ELSE 'deleted' END
+            WHERE mandate_id = :mandate_id AND document_id = ANY(:ids)
+            """
+        ),
+        {"mandate_id": tenant_of(session), "ids": list(document_ids)},
+    )
+
+
+# -- what a finished listing did not name
+
+_ABSENT = """
+mandate_id = :mandate_id AND data_source_id = :data_source_id AND generation < :generation
+AND state NOT IN ('deleted', 'held')
+AND (CAST(:containers AS text[]) IS NULL OR container_id = ANY(CAST(:containers AS text[])))
+"""
+
+
+async def count_absent(
+    session: AsyncSession, data_source_id: UUID, generation: int, containers: Sequence[str] | None
+) -> tuple[int, int]:
+    """Documents the listing should have named, and those of them it did not. `containers`: None means all."""
+    row = (
+        await session.execute(
+            text(
+                """
+                SELECT count(*) AS known, count(*) FILTER (WHERE generation < :generation) AS absent FROM remote_item
+                WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND document_id IS NOT NULL
+                  AND state NOT IN ('deleted', 'held')
+                  AND (CAST(:containers AS text[]) IS NULL OR container_id = ANY(CAST(:containers AS text[])))
+                """
+            ),
+            _absence(session, data_source_id, generation, containers),
+        )
+    ).one()
+    return int(row.known), int(row.absent)
+
+
+async def mark_absent(
+    session: AsyncSession,
+    data_source_id: UUID,
+    generation: int,
+    containers: Sequence[str] | None,
+    *,
+    state: str,
+) -> int:
+    """Ends or holds what was not named. Held are only those with a document; the rest costs nobody anything."""
+    done = await session.execute(
+        text(
+            f"""
+            UPDATE remote_item SET reason = 'absent', urgent = false, seen_at = now(),
+                state = CASE WHEN document_id IS NULL THEN 'deleted' ELSE :state END
+            WHERE {_ABSENT}
+            """
+        ),
+        _absence(session, data_source_id, generation, containers) | {"state": state},
+    )
+    return _count(done)
+
+
+def _absence(
+    session: AsyncSession, data_source_id: UUID, generation: int, containers: Sequence[str] | None
+) -> dict[str, Any]:
+    return {
+        "mandate_id": tenant_of(session),
+        "data_source_id": data_source_id,
+        "generation": generation,
+        "containers": None if containers is None else list(containers),
+    }
+
+
+async def release_held(session: AsyncSession, data_source_id: UUID) -> int:
+    """A person said yes: what was held ends now."""
+    done = await session.execute(
+        text(
+            "UPDATE remote_item SET state = 'deleted', seen_at = now() "
+            "WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND state = 'held'"
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id},
+    )
+    return _count(done)
+
+
+# -- fetching
+
+
+async def pending_items(session: AsyncSession, data_source_id: UUID, limit: int) -> list[Row[Any]]:
+    """What is to be downloaded next: what a delta found first, then newest first."""
+    rows = await session.execute(
+        text(
+            """
+            SELECT *, metadata AS described FROM remote_item
+            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND state = 'pending'
+            ORDER BY urgent DESC, modified_at DESC NULLS LAST, external_id LIMIT :limit
+            """
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "limit": limit},
+    )
+    return list(rows)
+
+
+async def count_pending(session: AsyncSession, data_source_id: UUID) -> dict[bool, int]:
+    """Waiting downloads, by whether a delta found them."""
+    rows = await session.execute(
+        text(
+            "SELECT urgent, count(*) AS n FROM remote_item WHERE mandate_id = :mandate_id "
+            "AND data_source_id = :data_source_id AND state = 'pending' GROUP BY urgent"
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id},
+    )
+    return {row.urgent: row.n for row in rows}
+
+
+async def count_documents(session: AsyncSession, connection_id: UUID) -> int:
+    """Documents of a connection, for its own quota."""
+    found = await session.scalar(
+        text(
+            "SELECT count(*) FROM document WHERE mandate_id = :mandate_id AND connection_id = :connection_id"
+        ),
+        {"mandate_id": tenant_of(session), "connection_id": connection_id},
+    )
+    return int(found or 0)
+
+
+async def skip_for_quota(session: AsyncSession, data_source_id: UUID) -> int:
+    """Nothing more may enter: what waits and is not in the corpus yet is kept out."""
+    done = await session.execute(
+        text(
+            "UPDATE remote_item SET state = 'skipped', reason = 'quota' WHERE mandate_id = :mandate_id "
+            "AND data_source_id = :data_source_id AND state = 'pending' AND document_id IS NULL"
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id},
+    )
+    return _count(done)
+
+
+async def release_quota(session: AsyncSession, data_source_id: UUID, limit: int) -> int:
+    """There is room again: newest first, as far as it goes."""
+    done = await session.execute(
+        text(
+            """
+            UPDATE remote_item SET state = 'pending', reason = NULL
+            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND external_id IN (
+                SELECT external_id FROM remote_item
+                WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id
+                  AND state = 'skipped' AND reason = 'quota'
+                ORDER BY modified_at DESC NULLS LAST, external_id LIMIT :limit)
+            """
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "limit": limit},
+    )
+    return _count(done)
+
+
+# -- what people ask
+
+
+async def count_states(session: AsyncSession, connection_id: UUID) -> list[Row[Any]]:
+    """Items of a connection by surface, state and what became of their documents; bytes for the estimate of a rate."""
+    rows = await session.execute(
+        text(
+            """
+            SELECT s.id, s.surface, i.state, coalesce(d.status, '') AS document_status, count(*) AS n
+            FROM data_source s
+            LEFT JOIN remote_item i ON i.mandate_id = :mandate_id AND i.data_source_id = s.id AND i.state <> 'folder'
+            LEFT JOIN document d ON d.mandate_id = :mandate_id AND d.id = i.document_id
+            WHERE s.mandate_id = :mandate_id AND s.connection_id = :connection_id
+            GROUP BY s.id, s.surface, i.state, d.status ORDER BY s.surface, s.id
+            """
+        ),
+        {"mandate_id": tenant_of(session), "connection_id": connection_id},
+    )
+    return list(rows)
+
+
+_STORY = """
+SELECT i.*, i.metadata AS described, s.surface, d.status AS document_status, d.reason AS document_reason,
+    d.indexed_at, f.id AS failure_id, f.reason AS failure_reason, f.detail AS failure_detail, f.attempts, f.retry_at,
+    c.authority, c.state AS connection_state, c.paused
+FROM remote_item i
+JOIN data_source s ON s.mandate_id = :mandate_id AND s.id = i.data_source_id
+LEFT JOIN connection c ON c.mandate_id = :mandate_id AND c.id = i.connection_id
+LEFT JOIN document d ON d.mandate_id = :mandate_id AND d.id = i.document_id
+LEFT JOIN item_failure f ON f.mandate_id = :mandate_id AND f.data_source_id = i.data_source_id
+    AND f.external_id = i.external_id
+WHERE i.mandate_id = :mandate_id
+"""
+
+
+async def find_items(
+    session: AsyncSession,
+    connection_id: UUID,
+    *,
+    external_id: str | None,
+    name: str | None,
+    state: str | None,
+    limit: int,
+    after: tuple[datetime, str] | None,
+) -> list[Row[Any]]:
+    """Items with all that is known of them, last seen first. `name` matches a part of name or path."""
+    rows = await session.execute(
+        text(
+            f"""
+            {_STORY} AND i.connection_id = :connection_id
+              AND (CAST(:external_id AS text) IS NULL OR i.external_id = :external_id)
+              AND (CAST(:state AS text) IS NULL OR i.state = :state)
+              AND (CAST(:name AS text) IS NULL OR strpos(lower(i.path || '/' || i.name), lower(:name)) > 0)
+              AND (CAST(:at AS timestamptz) IS NULL OR (i.seen_at, i.external_id) < (:at, CAST(:after_id AS text)))
+            ORDER BY i.seen_at DESC, i.external_id DESC LIMIT :limit
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "connection_id": connection_id,
+            "external_id": external_id,
+            "name": name,
+            "state": state,
+            "limit": limit,
+            "at": after and after[0],
+            "after_id": after and after[1],
+        },
+    )
+    return list(rows)
+
+
+async def explain_items(
+    session: AsyncSession, external_id: str, viewer: UUID | None, limit: int
+) -> list[Row[Any]]:
+    """The same for an id or name anywhere in the mandate; `viewer` sees their own connections, None sees all."""
+    rows = await session.execute(
+        text(
+            f"""
+            {_STORY} AND (i.external_id = :external_id OR i.name = :external_id)
+              AND (CAST(:viewer AS uuid) IS NULL OR c.user_id = :viewer)
+            ORDER BY i.seen_at DESC LIMIT :limit
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "external_id": external_id,
+            "viewer": viewer,
+            "limit": limit,
+        },
+    )
+    return list(rows)

@@ -1,0 +1,164 @@
+"""Asking for a sync, and what can be said about one. Everybody who wants one – schedule, person, webhook, consent – asks
+here, and all of them get the one live job of the data source.
+"""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from sqlalchemy import Row
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from gateway.connections import repository as connections
+from gateway.connections import sync_item_repository as items
+from gateway.connections import sync_repository as repository
+from gateway.db import emit_on_commit, new_id
+from gateway.errors import LegalHold
+from gateway.ingestion import ledger_repository as ledger
+from gateway.ingestion import repository as ingestion
+from gateway.tenancy.schemas import Policy
+
+Mode = Literal["bootstrap", "delta"]
+# A job that waits because the vendor said so is not brought forward by anybody's wish.
+HELD_BACK = {"throttled", "unavailable"}
+REVIVED_SECONDS = 600.0  # whatever went wrong should not go wrong again at once
+
+
+async def enqueue_sync(
+    session: AsyncSession,
+    data_source_id: UUID,
+    mode: Mode = "delta",
+    *,
+    reason: str = "manual",
+    delay_seconds: float = 0,
+) -> UUID | None:
+    """The live sync job of a source, in the caller's transaction: a waiting one is brought forward, a running one will run
+    once more, else there is a new one. `bootstrap` lists everything anew. None if the connection cannot be synced now.
+    """
+    source = await repository.find_source(session, data_source_id)
+    if source is None or not await _may_run(session, source):
+        return None
+    wanted: Mode = "delta" if source.phase == "delta" and mode == "delta" else "bootstrap"
+    lane = "delta" if wanted == "delta" else "backfill"
+    payload = {"dataSourceId": str(data_source_id), "mode": mode, "reason": reason}
+    job_id = await _one_job(session, source, "sync", lane, payload, delay_seconds)
+    names = {"connectionId": str(source.connection_id), "authority": source.authority, "part": source.surface}
+    if wanted == "bootstrap":
+        emit_on_commit(session, "ingestion.connection.bootstrap.queued", **names, reason=reason)
+    else:
+        emit_on_commit(session, "ingestion.connection.delta.queued", **names, reason=reason)
+    return job_id
+
+
+async def request_fetch(
+    session: AsyncSession, source: Row[Any], *, urgent: bool, delay_seconds: float = 0
+) -> UUID | None:
+    """The live download job of a source; `urgent` when a delta found something."""
+    payload = {"dataSourceId": str(source.id)}
+    return await _one_job(session, source, "fetch", "delta" if urgent else "backfill", payload, delay_seconds)
+
+
+async def _may_run(session: AsyncSession, source: Row[Any]) -> bool:
+    """Also takes the connection's lock, first of all: nobody revokes it between the look and the job."""
+    if source.connection_id is None:
+        return False
+    states = await connections.share_lock(session, [source.connection_id])
+    state = states.get(source.connection_id)
+    return state is not None and state.state == "active" and not source.paused
+
+
+async def _one_job(
+    session: AsyncSession, source: Row[Any], kind: str, lane: str, payload: dict[str, Any], delay: float
+) -> UUID:
+    key = f"{kind}:{source.id}"
+    job_id = new_id()
+    added = await repository.add_job(
+        session,
+        job_id,
+        kind=kind,
+        lane=lane,
+        connection_id=source.connection_id,
+        generation=source.connection_generation,
+        dedupe_key=key,
+        payload=payload,
+        delay_seconds=delay,
+    )
+    if not added:
+        job = await repository.lock_live_job(session, key)
+        if job is None:  # it ended a moment ago
+            return await _one_job(session, source, kind, lane, payload, delay)
+        job_id, lane = job.id, await _join(session, job, lane, payload, delay)
+    if delay <= 0:
+        await ingestion.ring_on_commit(session, [{"id": new_id(), "topic": "bell", "lane": lane}])
+    return job_id
+
+
+async def _join(
+    session: AsyncSession, job: Row[Any], lane: str, payload: dict[str, Any], delay: float
+) -> str:
+    merged = job.payload | payload
+    if "bootstrap" in {job.payload.get("mode"), payload.get("mode")}:
+        merged["mode"] = "bootstrap"
+    if job.lease_until is not None:
+        # Whatever it has seen already, it looks again.
+        merged["again"] = {"mode": payload.get("mode"), "delay": delay}
+        merged["mode"] = job.payload.get("mode")
+        await repository.change_job(session, job.id, lane=job.lane, payload=merged, delay_seconds=None)
+        return str(job.lane)
+    held_back = job.reason in HELD_BACK
+    # A download that waits in the backfill moves up when a delta needs it; a sync keeps the lane of its mode.
+    new_lane = "delta" if "delta" in {lane, job.lane} and merged.get("mode") != "bootstrap" else lane
+    await repository.change_job(
+        session, job.id, lane=new_lane, payload=merged, delay_seconds=None if held_back else delay
+    )
+    return new_lane
+
+
+async def enqueue_next(
+    session: AsyncSession,
+    source: Row[Any],
+    job: Row[Any],
+    *,
+    status: str,
+    reason: str,
+    interval: float,
+    error: str | None = None,
+    mode: Mode = "delta",
+    lane: str | None = None,
+) -> None:
+    """Ends a source's job and writes the next one down, in one transaction. Whoever asked meanwhile is served at once."""
+    key = f"{job.kind}:{source.id}"
+    live = await repository.lock_live_job(session, key)
+    again: dict[str, Any] | None = live.payload.get("again") if live is not None else None
+    await ledger.finish(session, [{"id": job.id, "status": status, "reason": reason, "error": error}])
+    if again is not None:
+        interval = min(interval, again.get("delay") or 0)
+        mode = "bootstrap" if "bootstrap" in {mode, again.get("mode")} else "delta"
+    payload = {"dataSourceId": str(source.id), "reason": "again" if again else "schedule"}
+    if job.kind == "sync":
+        payload["mode"] = mode
+    lane = lane or ("delta" if mode == "delta" else "backfill")
+    await _one_job(session, source, job.kind, lane, payload, interval)
+
+
+async def revive_schedules(session: AsyncSession) -> int:
+    """Sources whose job was set aside – it killed its process, or was deleted – are synced again some day."""
+    found = await repository.unscheduled_sources(session)
+    for data_source_id in found:
+        await enqueue_sync(session, data_source_id, reason="revived", delay_seconds=REVIVED_SECONDS)
+    return len(found)
+
+
+async def approve_held(session: AsyncSession, connection_id: UUID, surface: str | None = None) -> int:
+    """A person says that the loss is real. The documents go with the sync that follows at once."""
+    policy = Policy.model_validate(await ingestion.mandate_policy(session))
+    if policy.legal_hold:
+        raise LegalHold("The mandate is under legal hold; lift it in the policy before deleting anything.")
+    approved = 0
+    await connections.share_lock(session, [connection_id])
+    for source in await repository.sources_of(session, connection_id):
+        if surface is None or source.surface == surface:
+            await repository.lock_source(session, source.id)
+            approved += await items.release_held(session, source.id)
+            await repository.save_held(session, source.id, None)
+            await enqueue_sync(session, source.id, reason="deletions approved")
+    return approved

@@ -1,0 +1,1 @@
+"""What a vendor lists becomes what the corpus holds: pages, downloads, deletions, progress."""

@@ -1,0 +1,261 @@
+"""Runs `sync` jobs: follows a surface page by page, each page and its cursor one transaction.
+
+A job gives its place up after a few seconds and goes on from the cursor; so does whoever comes after a crash. It ends only
+in the transaction that writes the next one down: the ledger is the schedule.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from connectors.kit.contract import AuthRevoked, CursorLost, Mode, Page, Throttled, VendorUnavailable
+from gateway.connections import sync_item_repository as items
+from gateway.connections import sync_repository as repository
+from gateway.connections.places import Places, policy_of
+from gateway.connections.sync_service import enqueue_next, request_fetch
+from gateway.corpus.blobs import BlobStore
+from gateway.crashpoints import crash_point
+from gateway.db import Database, emit_on_commit
+from gateway.ingestion import ledger_repository as ledger
+from gateway.settings import Settings
+from workers.sync import errands
+from workers.sync.fence import Lost, fenced
+from workers.sync.handover import Sender
+from workers.sync.pages import PageWriter
+from workers.sync.progress import Bulletin, count
+from workers.sync.reconcile import PATIENCE_SECONDS, Verdict, bury, close_listing
+
+SLICE_SECONDS = 5.0  # then others in the lane get their turn
+
+
+class ListingBroke(VendorUnavailable):
+    """The surface ended without a last page."""
+
+
+class SyncSlice:
+    def __init__(
+        self,
+        db: Database,
+        settings: Settings,
+        blobs: BlobStore,
+        places: Places,
+        bulletin: Bulletin,
+        mandate_id: UUID,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.db, self.settings, self.blobs, self.places, self.bulletin = db, settings, blobs, places, bulletin
+        self.mandate_id, self.clock = mandate_id, clock
+
+    async def run(self, jobs: Sequence[Row[Any]]) -> None:
+        await errands.side_by_side(self._run_one, jobs)
+
+    async def renew(self, claims: Sequence[tuple[UUID, int]]) -> None:
+        async with self.db.tenant_session(self.mandate_id) as session:
+            await ledger.renew(session, claims, lease_seconds=self.settings.lease_seconds)
+
+    async def _run_one(self, job: Row[Any]) -> None:
+        walk = Walk(self, job)
+        try:
+            await walk.run()
+        except Lost as lost:
+            await errands.end_lost(self.db, self.mandate_id, job, lost)
+        except Throttled as throttled:
+            await errands.wait(self.db, self.mandate_id, job, throttled.after)
+        except AuthRevoked as error:
+            await errands.give_up_grant(self.db, self.mandate_id, job, str(error))
+        except Exception as error:  # noqa: BLE001 - a surface's trouble must not end its schedule
+            await errands.trouble(
+                self.db, self.mandate_id, job, error, self.settings, progressed=walk.pages > 0
+            )
+        finally:
+            await self.bulletin.ring(self.mandate_id, job.connection_id)
+
+
+class Walk:
+    """One job's way through its surface."""
+
+    def __init__(self, desk: SyncSlice, job: Row[Any]) -> None:
+        self.desk, self.job, self.pages, self.listed = desk, job, 0, False
+        self.db, self.mandate_id = desk.db, desk.mandate_id
+
+    async def run(self) -> None:
+        began = time.monotonic()
+        source = await self._begin()
+        await bury(self.db, self.desk.blobs, self.mandate_id, self.job, older_than_seconds=PATIENCE_SECONDS)
+        cursor: str | None = source.cursor
+        async with self.desk.places.surface(self.mandate_id, source) as surface:
+            try:
+                async with aclosing(surface.pages(cursor, _mode(source))) as pages:  # pyright: ignore[reportArgumentType]
+                    async for page in pages:
+                        crash_point("sync.before_page_commit")
+                        await self._commit(page, cursor)
+                        crash_point("sync.after_page_commit")
+                        cursor, self.pages = page.next_cursor, self.pages + 1
+                        await self.desk.bulletin.ring(self.mandate_id, self.job.connection_id)
+                        if page.last:
+                            return
+                        if time.monotonic() - began > SLICE_SECONDS:
+                            await errands.step_aside(self.db, self.mandate_id, self.job)
+                            return
+            except CursorLost as lost:
+                await self._lose(cursor, lost)
+                return
+        raise ListingBroke("the listing ended without a last page")
+
+    async def _begin(self) -> Row[Any]:
+        """Opens a listing where one is due, and gives back what has room again."""
+        async with fenced(self.db, self.mandate_id, self.job) as (session, source):
+            live = await repository.lock_live_job(session, f"sync:{source.id}")
+            wants_all = live is not None and live.payload.get("mode") == "bootstrap"
+            if live is not None and wants_all:
+                await repository.change_job(
+                    session,
+                    live.id,
+                    lane=live.lane,
+                    payload=live.payload | {"mode": "delta"},
+                    delay_seconds=None,
+                )
+            unlisted = await repository.unlisted_failures_due(session, source.id, self.desk.clock())
+            if source.phase == "new" or (source.phase == "delta" and (wants_all or unlisted)):
+                await self._open_listing(session, source, None, full=True, phase="listing")
+            policy = await policy_of(session, source)
+            await items.release_quota(session, source.id, await self._room(session, source, policy.max_items))
+            begun = await repository.find_source(session, source.id)
+            assert begun is not None  # noqa: S101 - locked above
+            return begun
+
+    async def _room(self, session: AsyncSession, source: Row[Any], limit: int | None) -> int:
+        if limit is None:
+            return 1_000_000
+        return max(0, limit - await items.count_documents(session, source.connection_id))
+
+    async def _open_listing(
+        self, session: AsyncSession, source: Row[Any], cursor: str | None, *, full: bool, phase: str
+    ) -> None:
+        await repository.save_progress(
+            session,
+            source.id,
+            cursor=cursor,
+            phase=phase,
+            generation=source.listing_generation + 1,
+            listing=_kept(source) | {"full": full, "complete": [], "failed": []},
+            synced=False,
+        )
+
+    async def _lose(self, cursor: str | None, lost: CursorLost) -> None:
+        """The vendor forgot the cursor: a named state, and a listing that ends in a comparison."""
+        async with fenced(self.db, self.mandate_id, self.job) as (session, source):
+            if source.cursor != cursor:
+                raise Lost("taken")
+            if source.phase == "lost" and self.pages == 0:
+                raise VendorUnavailable("the vendor forgets the cursor of a listing that has just begun")
+            await self._open_listing(session, source, lost.cursor, full=lost.cursor is None, phase="lost")
+            emit_on_commit(
+                session,
+                "ingestion.connection.cursor.lost",
+                connectionId=str(source.connection_id),
+                part=source.surface,
+                container=lost.container_id,
+                generation=source.listing_generation + 1,
+            )
+        await errands.step_aside(self.db, self.mandate_id, self.job)
+
+    async def _commit(self, page: Page, cursor: str | None) -> None:
+        async with fenced(self.db, self.mandate_id, self.job) as (session, source):
+            if source.cursor != cursor:
+                raise Lost("taken")  # compare and set: this page does not follow what is stored
+            mode = _run_mode(source)
+            now = self.desk.clock()
+            sender = Sender(source, await policy_of(session, source))
+            writer = PageWriter(session, source, sender, self.desk.blobs, now=now, urgent=mode == "delta")
+            applied = await writer.apply(page, source.listing_generation)
+            crash_point("sync.inside_page")
+            listing = _noted(source, page)
+            if page.last:
+                verdict = Verdict()
+                if mode == "bootstrap":
+                    verdict = await close_listing(session, source, listing, sender.policy, now)
+                applied.tally.deleted += verdict.deleted
+                applied.tally.held += verdict.held
+            await self._save(session, source, page, listing)
+            if applied.pending or page.last:
+                await self._ask_for_downloads(session, source, urgent=mode == "delta" and applied.pending > 0)
+            await count(session, source, dict(source.run), mode, applied.tally, now, listed=page.last)
+            if not page.last:
+                return
+            self.listed = mode == "bootstrap"
+        await bury(self.db, self.desk.blobs, self.mandate_id, self.job)
+        await self._finish()
+
+    async def _save(
+        self, session: AsyncSession, source: Row[Any], page: Page, listing: dict[str, Any]
+    ) -> None:
+        phase = "delta" if page.last else "listing" if source.phase == "lost" else source.phase
+        await repository.save_progress(
+            session,
+            source.id,
+            cursor=page.next_cursor,
+            phase=phase,
+            generation=source.listing_generation,
+            listing=_closed(source, listing) if page.last else listing,
+            synced=page.last,
+        )
+
+    async def _ask_for_downloads(self, session: AsyncSession, source: Row[Any], *, urgent: bool) -> None:
+        pending = await items.count_pending(session, source.id)
+        if pending:
+            await request_fetch(session, source, urgent=urgent or pending.get(True, 0) > 0)
+
+    async def _finish(self) -> None:
+        """The round is over; the next one is written down with its end."""
+        async with fenced(self.db, self.mandate_id, self.job) as (session, source):
+            policy = await policy_of(session, source)
+            incomplete = source.listing.get("incomplete", 0)
+            interval = float(policy.interval_seconds)
+            if incomplete and self.listed:
+                # What a container hid may have ended meanwhile: only another listing can tell. Ever more rarely.
+                interval = min(86400.0, interval * 2 ** (incomplete - 1))
+            await enqueue_next(
+                session,
+                source,
+                self.job,
+                status="indexed",
+                reason="synced",
+                interval=interval if incomplete or not self.listed else 0,
+                mode="bootstrap" if incomplete and self.listed else "delta",
+            )
+
+
+def _mode(source: Row[Any]) -> Mode:
+    """A listing of everything is a bootstrap, whatever began it; one container that lost its place is not."""
+    return "bootstrap" if _run_mode(source) == "bootstrap" and source.listing.get("full") else "delta"
+
+
+def _run_mode(source: Row[Any]) -> Mode:
+    return "delta" if source.phase == "delta" else "bootstrap"
+
+
+def _noted(source: Row[Any], page: Page) -> dict[str, Any]:
+    """What the running listing has completed so far; `open` while any round is under way."""
+    listing = dict(source.listing) | {"open": True}
+    for key, names in (("complete", page.container_complete), ("failed", page.containers_failed)):
+        listing[key] = sorted({*listing.get(key, ()), *names})
+    return listing
+
+
+def _kept(source: Row[Any]) -> dict[str, Any]:
+    """How many listings in a row were not complete."""
+    return {"incomplete": source.listing["incomplete"]} if source.listing.get("incomplete") else {}
+
+
+def _closed(source: Row[Any], listing: dict[str, Any]) -> dict[str, Any]:
+    if source.phase == "delta":
+        return _kept(source)
+    return {"incomplete": listing.get("incomplete", 0) + 1} if listing.get("failed") else {}

@@ -1,0 +1,97 @@
+"""What a finished listing did not name, and the end of documents.
+
+Nothing is deleted by a half-finished listing: absence counts only when every page of one listing generation is committed,
+no container failed, and the loss is small. A larger one is held until a person says yes, or the items are seen again.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from connectors.kit.policy import SyncPolicy
+from gateway.connections import sync_item_repository as items
+from gateway.connections import sync_repository as repository
+from gateway.corpus import erasure, erasure_repository
+from gateway.corpus.blobs import BlobStore
+from gateway.db import Database, emit_on_commit
+from gateway.ingestion import repository as ingestion
+from gateway.tenancy.schemas import Policy
+from workers.sync.fence import fenced
+
+BATCH = 200
+# A move shows as an end here and a beginning there, in any order: ends are carried out when a round is over, or when the
+# round takes longer than this.
+PATIENCE_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    deleted: int = 0
+    held: int = 0
+
+
+async def close_listing(
+    session: AsyncSession, source: Row[Any], listing: dict[str, Any], policy: SyncPolicy, now: datetime
+) -> Verdict:
+    """Call in the transaction of a listing's last page."""
+    ours = {"connectionId": str(source.connection_id), "part": source.surface}
+    generation = source.listing_generation
+    if listing.get("failed"):
+        emit_on_commit(
+            session,
+            "ingestion.connection.deletions.held",
+            **ours,
+            reason="incomplete",
+            containers=len(listing["failed"]),
+        )
+        return Verdict()
+    containers = None if listing.get("full") else list(listing.get("complete", ()))
+    known, absent = await items.count_absent(session, source.id, generation, containers)
+    share = 100 * absent / known if known else 0.0
+    hold = share > policy.loss_limit_percent
+    marked = await items.mark_absent(
+        session, source.id, generation, containers, state="held" if hold else "deleted"
+    )
+    if hold:
+        await repository.save_held(
+            session,
+            source.id,
+            {"count": absent, "known": known, "percent": round(share, 1), "since": now.isoformat()},
+        )
+        emit_on_commit(
+            session,
+            "ingestion.connection.deletions.held",
+            **ours,
+            reason="loss_limit",
+            held=absent,
+            known=known,
+            percent=round(share, 1),
+        )
+        return Verdict(marked - absent, absent)
+    return Verdict(marked, 0)
+
+
+async def bury(
+    db: Database, blobs: BlobStore, mandate_id: UUID, job: Row[Any], *, older_than_seconds: float = 0
+) -> int:
+    """Erases the documents of ended items, batch by batch; what is left after a crash is found by the next run."""
+    buried = 0
+    while True:
+        async with fenced(db, mandate_id, job) as (session, source):
+            policy = Policy.model_validate(await ingestion.mandate_policy(session))
+            if policy.legal_hold:
+                return buried  # they wait until it is lifted
+            doomed = await items.lock_doomed(
+                session, source.id, older_than_seconds=older_than_seconds, limit=BATCH
+            )
+            if not doomed:
+                return buried
+            families = await erasure_repository.lock_families(session, [row.document_id for row in doomed])
+            documents = {row.document_id for row in doomed} | {row.id for row in families}
+            await items.forget_documents(session, sorted(documents))
+            await erasure.erase_families(session, blobs, families)
+            buried += len(doomed)
