@@ -20,15 +20,12 @@ _MOST_FILES = 5_000
 
 def read(source: Source) -> Extracted:
     check_zip(source.data)
-    draft = Draft({"kind": "office"})
+    draft = Draft({"kind": "office"}, sections=True)
     with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
         for name in _spine(archive)[:_MOST_FILES]:
             draft.part()
             page = web.decode(Source(entry(archive, name), "application/xhtml+xml"))
-            before = len(draft.units)
             web.write(draft, page, paths=False, part=name)
-            for unit in draft.units[before:]:
-                unit.locator["section"] = unit.heading_path
     return draft.finish()
 
 

@@ -23,10 +23,13 @@ HEADING_CHARACTERS = 200
 
 
 class Draft:
-    """The kept text in the making. `locator` is what every block has; `at(...)` adds the place of the next ones."""
+    """The kept text in the making. `locator` is what every block has, with `sections` also the headings it is under; each
+    block adds its own place.
+    """
 
-    def __init__(self, locator: dict[str, Any]) -> None:
+    def __init__(self, locator: dict[str, Any], *, sections: bool = False) -> None:
         self.locator = locator
+        self._sections = sections
         self.units: list[Unit] = []
         self.attachments: list[Attachment] = []
         self.warnings: list[str] = []
@@ -70,6 +73,8 @@ class Draft:
             level, self._next_level = self._next_level, None
         self._separate(level)
         locator = {**self.locator, **place}
+        if self._sections and self.path:
+            locator.setdefault("section", self.path)
         self.units.append(
             Unit(unit, self._length, self._length + len(text), locator, self.path, level, region=region)
         )

@@ -24,7 +24,7 @@ def read(source: Source) -> Extracted:
     with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
         content = parse_xml(entry(archive, "content.xml"))
         styles = parse_xml(entry(archive, "styles.xml")) if "styles.xml" in archive.namelist() else None
-    draft = Draft({"kind": "office"})
+    draft = Draft({"kind": "office"}, sections=True)
     walker = _Walker(draft)
     for body in content.iterfind(f"{_OFFICE}body/{_OFFICE}text"):
         walker.blocks(body)
@@ -72,30 +72,25 @@ class _Walker:
             elif element.tag == f"{_TEXT}p":
                 self._paragraph(element)
             elif element.tag == f"{_TEXT}list":
-                self._draft.lines(list(self._items(element, 0)), **self._where())
+                self._draft.lines(list(self._items(element, 0)), **self.place)
             elif element.tag == f"{_TABLE}table":
-                self._draft.lines(lines_of(self._rows(element, 0)), **self._where())
+                self._draft.lines(lines_of(self._rows(element, 0)), **self.place)
             elif element.tag not in {f"{_TEXT}tracked-changes", f"{_PRESENTATION}notes", f"{_OFFICE}forms"}:
                 stack.append(iter(element))  # sections, frames, text boxes, groups
 
     def end(self) -> None:
         if self._notes:
             self._draft.part("Notes")
-            self._draft.lines(self._notes, section="Notes")
+            self._draft.lines(self._notes)
             self._notes = []
-
-    def _where(self) -> dict[str, Any]:
-        return self.place or {"section": self._draft.path}
 
     def _heading(self, element: Any) -> None:
         level = element.get(f"{_TEXT}outline-level", "1")
         text = " ".join(self._text(element).split())
-        self._draft.heading(
-            int(level) if level.isdigit() else 1, text, **(self.place or {"section": text[:200]})
-        )
+        self._draft.heading(int(level) if level.isdigit() else 1, text, **self.place)
 
     def _paragraph(self, element: Any) -> None:
-        self._draft.block(self._text(element), **self._where())
+        self._draft.block(self._text(element), **self.place)
         for box in element.iter(f"{_DRAW}text-box"):
             if next(box.iterancestors(f"{_DRAW}text-box"), None) is None:
                 self.blocks(box)

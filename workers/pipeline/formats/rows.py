@@ -32,6 +32,10 @@ def write_rows(
             places.append(
                 Place(first_row + start + offset, first_column + filled[0], first_column + filled[-1])
             )
+    write_lines(draft, lines, places, **place)
+
+
+def write_lines(draft: Draft, lines: Sequence[str], places: Sequence[Place], **place: Any) -> None:
     region = Places.of_lines(lines, places, _cell_range)
     draft.block("\n".join(lines), unit="rows", region=region, **place)
 

@@ -17,7 +17,7 @@ from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import csv_rows
 from workers.pipeline.formats.draft import Draft
-from workers.pipeline.formats.rows import write_rows
+from workers.pipeline.formats.rows import Place, write_lines, write_rows
 from workers.pipeline.zip_guard import check_zip
 
 MOST_CELLS = 3_000_000
@@ -96,6 +96,8 @@ def _read_sparse(source: Source, draft: Draft) -> None:
     for sheet in workbook.worksheets:
         sheet.reset_dimensions()  # what is stored there is a claim
         draft.part(sheet.title)
+        lines: list[str] = []
+        places: list[Place] = []
         found = 0
         for row in sheet.rows:
             cells = [cell for cell in row if cell.value is not None]
@@ -103,10 +105,9 @@ def _read_sparse(source: Source, draft: Draft) -> None:
             if found > MOST_CELLS:
                 raise TaskFailed("too_large", "a sheet has too many cells")
             if cells:
-                first, last = cells[0], cells[-1]
-                line = " | ".join(_text(cell.value) for cell in cells)
-                place = f"{first.coordinate}:{last.coordinate}"
-                draft.block(line, unit="rows", sheet=sheet.title, cellRange=place)
+                lines.append(" | ".join(_text(cell.value) for cell in cells))
+                places.append(Place(cells[0].row, cells[0].column, cells[-1].column))
+        write_lines(draft, lines, places, sheet=sheet.title)
 
 
 def _fill_merged(rows: list[list[str]], sheet: CalamineSheet, first_row: int, first_column: int) -> None:

@@ -38,7 +38,7 @@ _DEEPEST_TABLE = 10
 def read(source: Source) -> Extracted:
     check_zip(source.data)
     main = _main_part(source)
-    draft = Draft({"kind": "office"})
+    draft = Draft({"kind": "office"}, sections=True)
     body = _root(main)
     walker = _Walker(draft, _heading_ranks(main), _Numbering(main))
     for container in body.iterchildren(f"{_W}body"):
@@ -161,7 +161,7 @@ class _Walker:
                 self._paragraph(element)
             else:
                 self._end_list()
-                self._draft.lines(lines_of(_rows(element, 0)), section=self._draft.path)
+                self._draft.lines(lines_of(_rows(element, 0)))
         self._end_list()
 
     def _paragraph(self, element: Any) -> None:
@@ -171,19 +171,19 @@ class _Walker:
         text = _text(element)
         if rank is not None and text.strip():
             self._end_list()
-            self._draft.heading(rank, text.strip(), section=" ".join(text.split())[:200])
+            self._draft.heading(rank, text.strip())
         elif text.strip() and (mark := self._numbering.mark(element, style)):
             self._items.append(mark + " ".join(text.split()))
         else:
             self._end_list()
-            self._draft.block(text, section=self._draft.path)
+            self._draft.block(text)
         for box in _boxes(element):
             self._end_list()
             self.blocks(box)
 
     def _end_list(self) -> None:
         if self._items:
-            self._draft.lines(self._items, section=self._draft.path)
+            self._draft.lines(self._items)
             self._items = []
 
 

@@ -1,0 +1,196 @@
+"""Issue 4, formats: every file of every kind gives its text, structure and locators – through the limited child – and what
+cannot be read says why. Then the rate of each format, against the engine called bare.
+"""
+
+import io
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from email import message_from_bytes
+from email.policy import default as mail_policy
+from typing import Any
+
+import openpyxl
+import pytest
+from lxml import etree
+from pptx import Presentation
+from selectolax.lexbor import LexborHTMLParser
+
+from gateway.corpus.child import ChildFailed, ChildPool
+from gateway.corpus.masking import placeholder_key
+from gateway.corpus.sniffing import sniff
+from gateway.db import new_id
+from tests.fixtures.format_files import Sample, samples
+from workers.pipeline.chunk import Chunk
+from workers.pipeline.extract import FORMATS, Source, base_type, extract, format_of
+from workers.pipeline.parsing import PRELOAD, ParsedDocument, parse_document
+
+SAMPLES = samples()
+READ = [sample for sample in SAMPLES if sample.reason is None]
+URI = "https://example.org/seite"
+POLICY = {"placeholder_key": placeholder_key("test", new_id())}
+
+
+@pytest.fixture(scope="module")
+async def parser() -> AsyncIterator[ChildPool]:
+    async with ChildPool("workers.pipeline.parsing", preload=PRELOAD, size=2) as pool:
+        yield pool
+
+
+async def parsed(parser: ChildPool, sample: Sample) -> ParsedDocument:
+    return await parse_document(
+        parser,
+        data=sample.data,
+        mime_type=sample.declared or await sniff(sample.data, sample.name),
+        file_name=sample.name,
+        policy={**POLICY, **sample.policy},
+        uri=URI,
+        with_attachments=True,
+    )
+
+
+def test_there_are_sixty_files_of_every_format():
+    by_format = Counter(sample.format for sample in READ)
+    print(f"\n{len(SAMPLES)} files: " + ", ".join(f"{name} {count}" for name, count in by_format.items()))
+    assert len(READ) >= 60
+    assert set(FORMATS) - set(by_format) == {
+        "objects",
+        "image",
+        "doc",
+        "ppt",
+    }  # refused, or handed over as JSON
+
+
+@pytest.mark.parametrize("sample", READ, ids=lambda sample: sample.name)
+async def test_a_file_gives_its_text_structure_and_locators(parser: ChildPool, sample: Sample):
+    mime_type = await sniff(sample.data, sample.name)
+    assert format_of(mime_type, sample.name).name == sample.format
+    document = await parsed(parser, sample)
+    for words in sample.says:
+        assert words in document.text
+    for words in sample.hides:
+        assert words not in document.text
+    _check_chunks(document)
+    for words, fields in sample.at.items():
+        chunk = _chunk_with(document, words)
+        assert fields.items() <= chunk.locator.items(), chunk.locator
+    assert tuple(item.name for item in document.attachments) == sample.holds
+    source = Source(sample.data, base_type(mime_type), sample.name, uri=URI)
+    extracted = extract(source, format_of(mime_type, sample.name, engines=sample.policy.get("extraction")))
+    for words, path in sample.under.items():
+        [unit] = [u for u in extracted.units if words in extracted.text[u.text_start : u.text_end]]
+        assert unit.heading_path == path
+    for chunk in document.chunks:
+        RESOLVERS.get(sample.format, lambda *_: None)(sample, chunk)
+
+
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.reason], ids=lambda sample: sample.name)
+async def test_a_file_that_cannot_be_read_says_why(parser: ChildPool, sample: Sample):
+    with pytest.raises(ChildFailed) as caught:
+        await parsed(parser, sample)
+    assert caught.value.reason == sample.reason
+
+
+def _check_chunks(document: ParsedDocument) -> None:
+    """Every chunk is exactly its place in the kept text, and all of the text is in a chunk."""
+    covered = [False] * len(document.text)
+    for chunk in document.chunks:
+        start, end = chunk.locator["charStart"], chunk.locator["charEnd"]
+        assert document.text[start:end] == chunk.text
+        covered[start:end] = [True] * (end - start)
+    left = [letter for letter, seen in zip(document.text, covered, strict=True) if not seen]
+    assert not "".join(left).strip()
+
+
+def _chunk_with(document: ParsedDocument, words: str) -> Chunk:
+    found = [chunk for chunk in document.chunks if words in chunk.text]
+    assert found, f"no chunk says {words!r}"
+    return found[0]
+
+
+# -- locators, resolved in the original file by something that is not the reader
+
+
+def _resolve_sheet(sample: Sample, chunk: Chunk) -> None:
+    sheet = openpyxl.load_workbook(io.BytesIO(sample.data), data_only=True)[chunk.locator["sheet"]]
+    first, last = chunk.locator["cellRange"].split(":")
+    cells = (
+        [sheet[first], sheet[last]]
+        if sample.name == "weit.xlsx"
+        else [c for row in sheet[first:last] for c in row]
+    )
+    for cell in cells:
+        if isinstance(cell.value, str):
+            assert " ".join(cell.value.split()) in chunk.text
+    rows = [line for line in chunk.text.split("\n") if line]
+    numbers = {cell.row for cell in cells if cell.value is not None}
+    assert len(rows) == len(numbers)
+
+
+def _resolve_slide(sample: Sample, chunk: Chunk) -> None:
+    slide = Presentation(io.BytesIO(sample.data)).slides[chunk.locator["slide"] - 1]
+    notes = chunk.locator.get("section") == "Notes"
+    texts = slide.notes_slide.notes_text_frame.text if notes else slide.shapes.title.text
+    assert texts in chunk.text
+
+
+def _resolve_page(sample: Sample, chunk: Chunk) -> None:
+    if "cssPath" not in chunk.locator:
+        return  # the general engine knows no paths
+    html = sample.data.decode("utf-16") if sample.data.startswith(b"\xff\xfe") else sample.data
+    tree = LexborHTMLParser(html)
+    first = tree.css_first(chunk.locator["cssPath"])
+    last = tree.css_first(chunk.locator.get("cssPathEnd", chunk.locator["cssPath"]))
+    assert first is not None
+    assert last is not None
+    if not sample.name.startswith("cp1252"):
+        assert chunk.text.lstrip("- ").split()[0] in first.text()
+        assert chunk.text.split()[-1] in last.text() + str(last.css_first("img") and last.html)
+
+
+def _resolve_pointer(sample: Sample, chunk: Chunk) -> None:
+    if sample.name.endswith(".jsonl"):
+        value: Any = [json.loads(line) for line in sample.data.splitlines()]
+    else:
+        value = json.loads(sample.data)
+    for step in chunk.locator["pointer"].split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        value = value[int(key)] if isinstance(value, list) else value[key]
+    words = json.dumps(value, ensure_ascii=False)
+    assert all(line.partition(": ")[2] in words for line in chunk.text.split("\n") if line)
+
+
+def _resolve_path(sample: Sample, chunk: Chunk) -> None:
+    [element] = etree.fromstring(sample.data).xpath(chunk.locator["path"])
+    words = " ".join("".join(element.itertext()).split()) + " ".join(
+        v for e in element.iter() for v in e.attrib.values()
+    )
+    assert all(line.partition(": ")[2] in words for line in chunk.text.split("\n") if line)
+
+
+def _resolve_part(sample: Sample, chunk: Chunk) -> None:
+    if sample.name == "utf16.eml":
+        return  # no mail program would open it either
+    message = message_from_bytes(sample.data, policy=mail_policy)
+    part: Any = message
+    if chunk.locator["part"] == "headers":
+        assert str(message["Subject"]) in chunk.text
+        return
+    for number in chunk.locator["part"].split("."):
+        part = part.get_payload()[int(number) - 1] if part.is_multipart() else part
+    words = (
+        part.get_payload(decode=True).decode(part.get_content_charset() or "utf-8", "replace")
+        if sample.name != "unbekannt.eml"
+        else ""
+    )
+    assert not words or chunk.text.split()[-1] in words
+
+
+RESOLVERS = {
+    "xlsx": _resolve_sheet,
+    "pptx": _resolve_slide,
+    "html": _resolve_page,
+    "json": _resolve_pointer,
+    "xml": _resolve_path,
+    "eml": _resolve_part,
+}
