@@ -11,6 +11,7 @@ from typing import Any, Literal
 from connectors.sandbox.msft.content import Content
 from connectors.sandbox.msft.directory import Directory, User
 from connectors.sandbox.msft.feed import Changes
+from connectors.sandbox.msft.graph import parsed_time
 from connectors.sandbox.world import Fields, Ids, NoSuchObject, Refused
 
 HOST = "sandbox.sharepoint.example"
@@ -176,6 +177,8 @@ class Files:
         )
         if kind == "file":
             self._fill(item, fields)
+        if "modifiedAt" in fields:
+            item.created = item.modified = parsed_time(fields["modifiedAt"])
         return item
 
     def _parent(self, fields: Fields) -> DriveItem:
@@ -306,7 +309,8 @@ class Files:
         for item in self.items.values():
             if item.parent_id is None or not self.live(item) or (user and not self.sees(user, item)):
                 continue
-            yield self.told(item)
+            guest = user is not None and user.id not in item.drive.site.members
+            yield {**self.told(item), "sharedWithMe": guest}
 
     def told(self, item: DriveItem) -> dict[str, Any]:
         data = item.content.data if item.content else None
