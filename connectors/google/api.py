@@ -72,10 +72,23 @@ class GoogleApi:
             place, authority="google", api=self._endpoint, classify=classify, headers={"Accept": "*/*"}
         )
 
-    async def ask(
-        self, make: Callable[[Any], Any], *, cost: float = 1.0, max_bytes: int = LONGEST_ANSWER
-    ) -> Any:
+    async def ask(self, make: Callable[[Any], Any], *, cost: float = 1.0) -> Mapping[str, Any]:
         """The answer to the request `make` builds on the service. Raises Refusal for a 4xx."""
+        found = await self._execute(make, cost, LONGEST_ANSWER)
+        if not isinstance(found, dict):  # Google's client hands on what it cannot read
+            raise VendorUnavailable("an answer that is not JSON")
+        return found
+
+    async def tell(self, make: Callable[[Any], Any]) -> None:
+        """A request that is answered with nothing."""
+        await self._execute(make, 1.0, LONGEST_ANSWER)
+
+    async def read(self, make: Callable[[Any], Any], *, max_bytes: int) -> bytes:
+        """The bytes of a file."""
+        found = await self._execute(make, 1.0, max_bytes)
+        return found if isinstance(found, bytes) else str(found).encode()
+
+    async def _execute(self, make: Callable[[Any], Any], cost: float, max_bytes: int) -> Any:
         loop = asyncio.get_running_loop()
 
         def run() -> Any:
@@ -86,5 +99,3 @@ class GoogleApi:
             return await in_thread(run)
         except HttpError as error:
             raise Refusal(int(error.resp.status), reason_in(error.content)) from error
-        except ValueError as error:  # a 200 with half of a body
-            raise VendorUnavailable("an answer that is not JSON") from error

@@ -273,7 +273,7 @@ class Drive(ContainerSurface[Shelf]):
         try:
             if is_native(kind):
                 return await self._exported(file_id, kind, item.name)
-            data = await self._api.ask(
+            data = await self._api.read(
                 lambda api: api.files().get_media(fileId=file_id, supportsAllDrives=True),
                 max_bytes=self._policy.max_file_bytes,
             )
@@ -288,7 +288,7 @@ class Drive(ContainerSurface[Shelf]):
         limit = min(EXPORT_LIMIT, self._policy.max_file_bytes)
         for mime_type, ending in exports_of(kind):
             try:
-                data = await self._api.ask(
+                data = await self._api.read(
                     lambda api, mime_type=mime_type: api.files().export_media(
                         fileId=file_id, mimeType=mime_type
                     ),
@@ -370,7 +370,7 @@ def channel_watch(answer: Mapping[str, Any], *, resource: str, secret: str, expi
 async def stop_channel(api: GoogleApi, watch: Watch) -> None:
     body = {"id": watch.vendor_id, "resourceId": watch.details.get("resourceId", "")}
     try:
-        await api.ask(lambda service: service.channels().stop(body=body))
+        await api.tell(lambda service: service.channels().stop(body=body))
     except Refusal as error:
         if error.status not in {400, 404}:  # it ended by itself
             raise

@@ -119,10 +119,11 @@ class Listed:
             if target is None:
                 return Item(**common, mime_type=SHORTCUT, version=file.get("modifiedTime"), skip="shortcut")
             content, handle = target, {"target": target["id"], "mimeType": target["mimeType"]}
-        owners = [
-            owner.get("emailAddress") for owner in content.get("owners", ()) if owner.get("emailAddress")
-        ]
-        reason = self._unwanted(shelf, content, above, common["path"], is_target=content is not file)
+        owner = next(
+            (one["emailAddress"] for one in content.get("owners", ()) if one.get("emailAddress")), ""
+        )
+        told = {"drive": shelf.name, "path": path, "owner": owner}
+        reason = self._unwanted(shelf, content, above, file["name"], is_target=content is not file)
         return Item(
             **common,
             version=version_of(content),
