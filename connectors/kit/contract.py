@@ -85,6 +85,9 @@ class Page:
 
     next_cursor: str
     upserts: Sequence[Item] = ()
+    seen: Sequence[
+        str
+    ] = ()  # in a listing: still there and as it was known, so nothing more is said about it
     tombstones: Sequence[Tombstone] = ()
     failures: Sequence[Failure] = ()
     listing: bool = False
@@ -96,7 +99,13 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    data: bytes
+    """The bytes of a file, or the `parts` of what is made of several answers. `children` hang on it and were found with it:
+    those named before and not any more are gone; None where nothing can be said about them.
+    """
+
+    data: bytes = b""
+    parts: Sequence[Part] | None = None
+    children: Sequence[Item] | None = None
     mime_type: str | None = None
     version: str | None = (
         None  # of these bytes, if the vendor says so; the file may have changed since it was listed
@@ -173,6 +182,10 @@ class CursorLost(ConnectorError):
     ) -> None:
         self.cursor, self.container_id = cursor, container_id
         super().__init__(detail or "the vendor forgot the cursor")
+
+
+class ListingDue(CursorLost):
+    """The cursor still works, but only a listing can tell what ended since the last one."""
 
 
 class AuthRevoked(ConnectorError):
