@@ -88,6 +88,23 @@ async def fill_every_table(session: AsyncSession) -> None:
             text("INSERT INTO key_route VALUES (:hash, :mandate, :key)"),
             {"hash": os.urandom(32), "mandate": tenant_of(session), "key": key["id"]},
         )
+    for watch, connection in zip(made["watch"], made["connection"], strict=True):
+        await session.execute(
+            text("INSERT INTO webhook_route VALUES ('msft', :vendor, :mandate, :watch)"),
+            {"vendor": watch["vendor_id"], "mandate": tenant_of(session), "watch": watch["id"]},
+        )
+        await session.execute(
+            text(
+                "INSERT INTO oauth_state VALUES (:state, 'msft', :mandate, :connection, :user, :browser, :flow, "
+                "now() + interval '5 minutes')"
+            ),
+            {
+                "mandate": tenant_of(session),
+                "connection": connection["id"],
+                "user": connection["user_id"],
+                **{name: os.urandom(32) for name in ("state", "browser", "flow")},
+            },
+        )
     for kind, subject in {"session": made["session"][0]["id"], "login": made["user"][0]["id"]}.items():
         await session.execute(
             text(

@@ -26,7 +26,7 @@ from gateway.db import Database, raw_connection
 from gateway.errors import CatchmentError
 from tests.integration.probe_world import tenant_tables
 
-ROUTES = ("mandate_route", "key_route", "session_route")
+ROUTES = ("mandate_route", "key_route", "session_route", "oauth_state", "webhook_route")
 
 Value = Callable[["World", random.Random], tuple[Any, Any]]  # (one of B's, an invented one)
 
