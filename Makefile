@@ -32,17 +32,27 @@ $(STAMP): pyproject.toml constraints.txt
 up: setup ## start everything with demo data and print a login link (PORT=8440 DATA_DIR=.catchment)
 	@exec $(BIN)/catchment up --demo --port "$(PORT)" --data-dir "$(DATA_DIR)"
 
+.PHONY: browser
+browser: ## find Chromium for the console's tests, or install Debian's (as root)
+	@command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+		{ echo "The console is tested in a real browser: install Chromium (e.g. apt-get install chromium) and run make again."; exit 1; }
+
 .PHONY: test
-test: setup lint types ## lint, types, import contracts, then every test; a skipped test is a failure
+test: setup browser lint types ## lint, types, import contracts, then every test; a skipped test is a failure
 	$(PYTEST) -n 2 --dist loadfile $(ARGS)
 
 .PHONY: acceptance
-acceptance: setup ## only the acceptance tests, with their figures
+acceptance: setup browser ## only the acceptance tests, with their figures
 	$(PYTEST) tests/acceptance -s $(ARGS)
 
 .PHONY: acceptance-full
-acceptance-full: setup ## the acceptance tests at full size: minutes, and figures worth quoting
+acceptance-full: setup browser ## the acceptance tests at full size: minutes, and figures worth quoting
 	CATCHMENT_ACCEPTANCE=full $(PYTEST) tests/acceptance -s $(ARGS)
+
+.PHONY: screenshots
+screenshots: setup browser ## take the console's pictures for the README: each page in light, dark and phone width
+	$(BIN)/python -m tests.browser.screenshots wiki/pictures/console
 
 .PHONY: lint
 lint: setup ## ruff and the import contracts

@@ -9,8 +9,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy import Row
 
+from gateway.connections.schemas import ConnectionOut
 from gateway.console import (
     activity_routes,
+    connections_routes,
     insights_routes,
     knowledge_routes,
     repository,
@@ -19,6 +21,7 @@ from gateway.console import (
 )
 from gateway.console.visits import LANGUAGE_COOKIE, Member, PageRoute, Visit, render, visitor, words_for
 from gateway.console.words import LANGUAGES
+from gateway.corpus.entries_repository import MANAGED, WRITTEN
 from gateway.errors import CsrfRefused, NotAuthenticated
 from gateway.http import Db, base_url
 from gateway.insights import service as insights
@@ -28,6 +31,7 @@ from gateway.tenancy.access import SESSION_COOKIE, check_csrf
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 for _pages in (
+    connections_routes,
     knowledge_routes,
     search_routes,
     insights_routes,
@@ -46,9 +50,40 @@ async def home(visit: Member) -> HTMLResponse:
     async with visit.db.tenant_session(visit.principal.mandate_id) as session:
         stats = await insights.stats(session)
         troubles = await repository.troubles(session, visit.person.id)
+    connections = await connections_routes.living(visit)
+    syncing = [
+        {"surface": source.surface, "items": source.items, "indexed": source.indexed, "id": connection.id}
+        for connection in connections
+        for source in connection.sources
+        if connection.status == "active" and not connection.paused and source.phase != "delta"
+    ]
     return visit.page(
-        "home.html", stats=stats, connections=[], syncing=[], attention=_attention(visit, troubles)
+        "home.html",
+        stats=stats,
+        connections=connections,
+        syncing=syncing,
+        attention=_of_connections(visit, connections) + _attention(visit, troubles),
+        shown_as=MANAGED,
+        written=WRITTEN,
     )
+
+
+def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict[str, str]]:
+    words = visit.words
+    found: list[dict[str, str]] = []
+    for connection in connections:
+        here, name = f"/connections/{connection.id}", words(connection.authority)
+        failures = sum(source.failures for source in connection.sources)
+        if connection.status == "needs_reauth":
+            text = f"{name} {words('needs to be connected again; its content is hidden until then.')}"
+            found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})
+        if any(source.held for source in connection.sources):
+            text = f"{name}: {words('deletions wait for your word.')}"
+            found.append({"text": text, "action": words("Review"), "address": here})
+        if failures:
+            text = f"{name}: {failures} {words('items could not be read.')}"
+            found.append({"text": text, "action": words("See the failures"), "address": f"{here}#failures"})
+    return found
 
 
 def _attention(visit: Visit, troubles: Row[Any]) -> list[dict[str, str]]:

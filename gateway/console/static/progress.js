@@ -19,19 +19,19 @@ export function followProgress(section) {
       bar.max = Math.max(surface.found, 1);
       bar.value = settled;
       for (const name of ["found", "indexed", "skipped", "failed"]) set(row, name, surface[name]);
-      set(row, "rate", surface.rate ? surface.rate.toFixed(1) : "–");
+      set(row, "rate", surface.itemsPerSecond ? surface.itemsPerSecond.toFixed(1) : "–");
       set(row, "left", surface.secondsLeft == null ? "–" : `${Math.round(surface.secondsLeft)} s`);
       set(row, "phase", surface.phase);
       if (!surface.done) running = true;
     }
     if (running) ran = true;
     section.dataset.state = running ? "running" : "done";
-    if (!running && ran) {
-      source.close();
-      location.reload();
-    }
+    if (!running && ran) location.reload();
   }
 
-  source.onmessage = show;
   source.addEventListener("progress", show);
+  source.addEventListener("done", (message) => {
+    source.close();
+    show(message);
+  });
 }

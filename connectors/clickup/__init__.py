@@ -1,0 +1,1 @@
+"""ClickUp: tasks with their comments and attachments, and docs with their pages."""

@@ -1,0 +1,1 @@
+"""ClickUp as far as a sync client can tell."""

@@ -1,0 +1,147 @@
+"""Accounts: connect one, see what it would bring, watch it fill up, fix what failed, disconnect with a receipt."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import orjson
+from fastapi import APIRouter, Form, Query, Response
+from fastapi.responses import HTMLResponse
+
+from connectors.registry import SURFACES
+from gateway.connections import routes as connections
+from gateway.connections import sync_repository, sync_routes
+from gateway.connections.schemas import ConnectionIn, ConnectionOut
+from gateway.connections.sync_progress_service import progress_of
+from gateway.connections.sync_schemas import SyncIn
+from gateway.connections.vendors import is_configured
+from gateway.console.visits import Member, MemberForm, PageRoute, Visit, back_to
+
+router = APIRouter(route_class=PageRoute)
+
+ROWS = 100
+
+
+async def living(visit: Visit) -> list[ConnectionOut]:
+    """The visitor's connections; an admin's are all of the mandate."""
+    page = await connections.list_connections(visit.request, visit.db, visit.principal, limit=ROWS)
+    return [row for row in page.items if row.status != "revoked"]
+
+
+@router.get("/connections")
+async def list_connections(visit: Member) -> HTMLResponse:
+    settings = visit.request.app.state.settings
+    offered = {name: list(parts) for name, parts in SURFACES.items() if is_configured(settings, name)}
+    return visit.page("connections.html", connections=await living(visit), authorities=offered)
+
+
+@router.post("/connections")
+async def connect(
+    visit: MemberForm,
+    authority: Annotated[str, Form()],
+    surfaces: Annotated[list[str] | None, Form()] = None,
+    estimate: Annotated[bool, Form()] = False,
+) -> Response:
+    wanted = ConnectionIn(authority=authority, surfaces=surfaces or None, auto_start=not estimate)
+    made = await connections.connect(visit.request, visit.db, wanted, visit.principal)
+    return back_to(f"/connections/{made.id}/consent")
+
+
+@router.get("/connections/{connection_id}/consent")
+async def consent(visit: Member, connection_id: UUID) -> HTMLResponse:
+    """A page between the form and the vendor: the strict policy lets no form lead to another site."""
+    found = await connections.get_connection(visit.request, visit.db, connection_id, visit.principal)
+    address = f"/v1/oauth/{found.authority}/start?connection={found.id}"
+    return visit.page("consent.html", connection=found, address=address)
+
+
+@router.get("/connections/{connection_id}")
+async def connection_page(
+    visit: Member,
+    connection_id: UUID,
+    *,
+    item: Annotated[str, Query(max_length=500)] = "",
+    problem: Annotated[str, Query(max_length=20)] = "",
+    connected: bool = False,
+) -> HTMLResponse:
+    found = await connections.get_connection(visit.request, visit.db, connection_id, visit.principal)
+    values: dict[str, Any] = {"estimate": None, "progress": None, "held": [], "failures": [], "items": []}
+    if found.status != "revoked":
+        values |= await _looked_up(visit, found, item.strip())
+    return visit.page(
+        "connection.html",
+        connection=found,
+        item=item,
+        problem=visit.words(problem) if problem else "",
+        connected=connected,
+        **values,
+    )
+
+
+async def _looked_up(visit: Visit, found: ConnectionOut, item: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    async with visit.db.tenant_session(visit.principal.mandate_id) as session:
+        values["progress"] = await progress_of(session, found.id)
+        sources = await sync_repository.sources_of(session, found.id)
+    values["held"] = (await sync_routes.list_held(visit.db, found.id, visit.principal)).items
+    failures = await sync_routes.list_failures(visit.db, found.id, visit.principal, limit=ROWS)
+    values["failures"] = failures.items
+    if item:
+        values["items"] = await _items(visit, found.id, item)
+    untouched = all(source.phase == "new" and source.last_sync_at is None for source in sources)
+    if found.status == "active" and not found.auto_start and sources and untouched:
+        values["estimate"] = await sync_routes.estimate(visit.request, visit.db, found.id, visit.principal)
+    return values
+
+
+async def _items(visit: Visit, connection_id: UUID, words: str) -> list[Any]:
+    """By its id if it is one, else by part of its name or path."""
+    exact = await sync_routes.list_items(
+        visit.db, connection_id, visit.principal, external_id=words, limit=20
+    )
+    if exact.items:
+        return exact.items
+    named = await sync_routes.list_items(visit.db, connection_id, visit.principal, name=words, limit=20)
+    return named.items
+
+
+@router.post("/connections/{connection_id}/start")
+async def start(visit: MemberForm, connection_id: UUID) -> Response:
+    await sync_routes.sync(visit.db, connection_id, visit.principal, SyncIn(mode="bootstrap"))
+    return back_to(f"/connections/{connection_id}")
+
+
+@router.post("/connections/{connection_id}/sync")
+async def refresh(visit: MemberForm, connection_id: UUID) -> Response:
+    await sync_routes.sync(visit.db, connection_id, visit.principal)
+    return back_to(f"/connections/{connection_id}")
+
+
+@router.post("/connections/{connection_id}/pause")
+async def pause(visit: MemberForm, connection_id: UUID) -> Response:
+    await connections.pause(visit.request, visit.db, connection_id, visit.principal)
+    return back_to(f"/connections/{connection_id}")
+
+
+@router.post("/connections/{connection_id}/resume")
+async def resume(visit: MemberForm, connection_id: UUID) -> Response:
+    await connections.resume(visit.request, visit.db, connection_id, visit.principal)
+    return back_to(f"/connections/{connection_id}")
+
+
+@router.post("/connections/{connection_id}/approve")
+async def approve(visit: MemberForm, connection_id: UUID) -> Response:
+    await sync_routes.approve_held(visit.db, connection_id, visit.principal)
+    return back_to(f"/connections/{connection_id}")
+
+
+@router.post("/connections/{connection_id}/failures/{failure_id}/retry")
+async def retry(visit: MemberForm, connection_id: UUID, failure_id: UUID) -> Response:
+    await sync_routes.retry_failure(visit.db, connection_id, failure_id, visit.principal)
+    return back_to(f"/connections/{connection_id}")
+
+
+@router.post("/connections/{connection_id}/revoke")
+async def revoke(visit: MemberForm, connection_id: UUID) -> Response:
+    answer = await connections.revoke(visit.db, connection_id, visit.principal)
+    said = orjson.loads(answer.body)
+    return back_to(f"/receipts/{said.get('receiptId') or said['id']}")

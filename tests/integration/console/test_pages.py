@@ -1,0 +1,218 @@
+"""Every page: for whom it is, that hostile names stay text, and that German is complete."""
+
+import json
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import event
+
+from gateway.console.activity import LogFilter, last_lines
+from gateway.console.words import Words, chosen_language
+from gateway.db import Database
+from tests.fixtures.tenants import SignIn, TestMandate
+from tests.integration.console.conftest import HOSTILE, Seen
+
+CONSOLE = Path(__file__).parents[3] / "gateway" / "console"
+PAGES = ("/", "/connections", "/knowledge", "/knowledge/new", "/search", "/ask", "/insights", "/settings")
+
+
+def _token(page: httpx.Response) -> str:
+    found = re.search(r'name="csrf_token" value="([^"]+)"', page.text)
+    assert found
+    return found.group(1)
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/activity"])
+async def test_every_page_opens_for_its_reader_and_asks_strangers_to_sign_in(
+    client: httpx.AsyncClient, sign_in: SignIn, mandate: TestMandate, hostile: Seen, path: str
+) -> None:
+    assert (await client.get(path)).status_code == 401
+    browser = await sign_in(mandate.id, mandate.users["admin"])
+    page = await browser.get(path)
+    assert page.status_code == 200, page.text
+    assert "<script>alert" not in page.text
+    assert "<img src=x" not in page.text
+    assert page.text.count("<h1") == 1
+
+
+async def test_a_member_sees_no_admin_controls_and_is_refused(sign_in: SignIn, mandate: TestMandate) -> None:
+    browser = await sign_in(mandate.id, mandate.users["member"])
+    assert "/activity" not in (await browser.get("/")).text
+    assert (await browser.get("/activity")).status_code == 403
+    settings = await browser.get("/settings")
+    assert 'action="/settings/policy"' not in settings.text
+    refused = await browser.post("/settings/policy", data={"csrf_token": _token(settings)})
+    assert refused.status_code == 403
+    assert "auth.forbidden" in refused.text
+
+
+async def test_hostile_names_stay_text_wherever_a_document_is_shown(
+    sign_in: SignIn, mandate: TestMandate, hostile: Seen
+) -> None:
+    browser = await sign_in(mandate.id, mandate.users["owner"])
+    for path in (
+        "/knowledge",
+        f"/knowledge/{hostile.document_id}",
+        f"/knowledge/{hostile.document_id}?chunk={hostile.chunk_id}",
+        "/search?q=sluice",
+        "/ask?q=sluice&plain=true",
+        f"/search?q={HOSTILE}",
+    ):
+        page = await browser.get(path)
+        assert page.status_code == 200, page.text
+        assert "<script>alert" not in page.text, path
+        assert "<img src=x" not in page.text, path
+    assert "&lt;script&gt;" in (await browser.get("/knowledge")).text
+
+
+async def test_a_hit_leads_to_its_passage_in_place(
+    sign_in: SignIn, mandate: TestMandate, hostile: Seen
+) -> None:
+    browser = await sign_in(mandate.id, mandate.users["owner"])
+    found = await browser.get("/search?q=sluice")
+    assert "<mark>sluice</mark>" in found.text
+    assert f"/knowledge/{hostile.document_id}?chunk={hostile.chunk_id}#cited" in found.text
+    shown = await browser.get(f"/knowledge/{hostile.document_id}?chunk={hostile.chunk_id}")
+    assert "<mark>The sluice opens at dawn." in shown.text
+
+
+async def test_an_entry_is_written_revised_and_deleted_with_a_receipt(
+    sign_in: SignIn, mandate: TestMandate
+) -> None:
+    browser = await sign_in(mandate.id, mandate.users["member"])
+    token = _token(await browser.get("/knowledge/new"))
+    form = {"title": "Locks", "content": "Lock two first.", "tags": "lock, two", "csrf_token": token}
+    assert (await browser.post("/knowledge/new", data=form | {"csrf_token": "no"})).status_code == 403
+    made = await browser.post("/knowledge/new", data=form)
+    assert made.status_code == 303, made.text
+    place = made.headers["location"]
+    assert "Lock two first." in (await browser.get(f"{place}/edit")).text
+    changed = await browser.post(f"{place}/edit", data=form | {"title": "Locks and keys"})
+    assert changed.status_code == 303
+    assert "Locks and keys" in (await browser.get(place)).text
+    empty = await browser.post("/knowledge/new", data=form | {"content": " "})
+    assert empty.status_code == 422
+    gone = await browser.post(f"{place}/delete", data={"csrf_token": token})
+    receipt = await browser.get(gone.headers["location"])
+    assert "Everything below is gone" in receipt.text
+    assert (await browser.get(place)).status_code == 404
+
+
+async def test_settings_are_saved_and_a_key_is_shown_once(sign_in: SignIn, mandate: TestMandate) -> None:
+    browser = await sign_in(mandate.id, mandate.users["owner"])
+    token = _token(await browser.get("/settings"))
+    saved = await browser.post(
+        "/settings/policy",
+        data={
+            "csrf_token": token,
+            "mail.tier": "snippet",
+            "mail.windowDays": "30",
+            "legalHold": "on",
+            "retentionDays": "outlook_message 365\nrubbish",
+        },
+    )
+    assert saved.status_code == 303, saved.text
+    policy = (await browser.get("/v1/policy")).json()
+    assert policy["mail"] == {"tier": "snippet", "windowDays": 30}
+    assert policy["legalHold"] is True
+    assert policy["retentionDays"] == {"outlook_message": 365}
+    made = await browser.post(
+        "/settings/keys", data={"csrf_token": token, "name": "robot", "scopes": "read", "days": "30"}
+    )
+    assert re.search(r"ck_[\w-]{40,}", made.text)
+    assert not re.search(r"ck_[\w-]{40,}", (await browser.get("/settings")).text)
+
+
+async def test_a_new_member_gets_a_link_and_loses_everything_when_removed(
+    sign_in: SignIn, client: httpx.AsyncClient, mandate: TestMandate
+) -> None:
+    browser = await sign_in(mandate.id, mandate.users["owner"])
+    token = _token(await browser.get("/settings"))
+    added = await browser.post("/settings/members", data={"csrf_token": token, "email": "new@example.org"})
+    assert added.status_code == 200, added.text
+    link = re.search(r"http://test/login\?token=[\w-]+", added.text)
+    assert link
+    assert (await client.get(link.group())).status_code == 303
+    assert "new@example.org" in (await client.get("/")).text
+    user = re.search(r"/settings/members/([0-9a-f-]+)/remove", added.text.partition("new@example.org</td>")[2])
+    assert user
+    await browser.post(f"/settings/members/{user.group(1)}/remove", data={"csrf_token": token})
+    assert (await client.get("/")).status_code == 401
+
+
+async def test_the_language_is_chosen_by_cookie_profile_and_browser(
+    sign_in: SignIn, mandate: TestMandate
+) -> None:
+    browser = await sign_in(mandate.id, mandate.users["owner"])
+    assert "Wissen" in (await browser.get("/", headers={"Accept-Language": "de-CH,de;q=0.9"})).text
+    chosen = await browser.get("/language/de?back=/knowledge")
+    assert chosen.headers["location"] == "/knowledge"
+    page = await browser.get("/knowledge")
+    assert '<html lang="de">' in page.text
+    assert "Eintrag schreiben" in page.text
+    for bad in ("//evil.example", "https://evil.example", "/\\evil.example"):
+        assert (await browser.get(f"/language/en?back={bad}")).headers["location"] == "/"
+    assert chosen_language(None, "de", "fr") == "de"
+    assert chosen_language(None, None, "fr") == "en"
+
+
+def _spoken() -> set[str]:
+    """Every English text that a template or a route asks the dictionary for."""
+    found: set[str] = set()
+    for file in [*CONSOLE.glob("templates/*.html"), *CONSOLE.glob("*.py")]:
+        pattern = r"""\b(?:_|words)\(\s*(["'])((?:(?!\1).)+)\1\s*\)"""
+        found |= {text for _, text in re.findall(pattern, file.read_text())}
+    return found
+
+
+def test_every_word_of_the_console_has_a_german_one() -> None:
+    german = json.loads((CONSOLE / "german.json").read_text())
+    assert sorted(_spoken() - set(german)) == []
+    assert Words("de")("Sign out") == "Abmelden"
+
+
+def test_every_name_of_our_vocabulary_is_put_into_words() -> None:
+    from connectors.registry import SURFACES
+    from gateway.ingestion.schemas import SOURCE_KINDS
+
+    names = {*SOURCE_KINDS, *SURFACES, *(part for parts in SURFACES.values() for part in parts)}
+    assert sorted(names - set(json.loads((CONSOLE / "german.json").read_text()))) == []
+
+
+def test_the_log_shows_a_mandate_only_its_own_lines(tmp_path: Path) -> None:
+    lines = [
+        {"event": "ingestion.queued", "mandateId": "a", "documentId": "1"},
+        {"event": "ingestion.queued", "mandateId": "b", "documentId": "2"},
+        {"event": "ingestion.connection.purged", "connectionId": "mine"},
+        {"event": "ingestion.connection.purged", "connectionId": "theirs"},
+        {"event": "http.request", "path": "/"},
+    ]
+    log = tmp_path / "catchment.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"event": "half')
+    shown, position = last_lines(log, LogFilter("a", {"mine"}), 10)
+    assert [line.get("documentId") or line.get("connectionId") for line in shown] == ["mine", "1"]
+    assert position == log.stat().st_size - len('{"event": "half')
+    assert last_lines(log, LogFilter("a", {"mine"}, event="ingestion.connection"), 10)[0] == [lines[2]]
+    assert last_lines(tmp_path / "none", LogFilter("a"), 10) == ([], 0)
+
+
+# What a page may ask of the database, the session's own look-ups included.
+MOST_QUERIES = {"/": 24, "/connections": 20, "/knowledge": 20, "/search?q=dawn": 40, "/insights": 24, "/settings": 18}
+
+
+@pytest.mark.parametrize("path", MOST_QUERIES)
+async def test_a_page_asks_a_bounded_number_of_queries(
+    app, sign_in: SignIn, mandate: TestMandate, hostile: Seen, path: str
+) -> None:
+    browser = await sign_in(mandate.id, mandate.users["owner"])
+    asked: list[str] = []
+    engine = app.state.db.engine.sync_engine
+    note = lambda *arguments: asked.append(arguments[2])  # noqa: E731
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        assert (await browser.get(path)).status_code == 200
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+    assert 0 < len(asked) <= MOST_QUERIES[path], asked
