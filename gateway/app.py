@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 
 import gateway.connections.oauth_routes
 import gateway.connections.routes
+import gateway.connections.sync_routes
 import gateway.connections.webhook_routes
 import gateway.console.routes
 import gateway.corpus.export_routes
@@ -40,6 +41,7 @@ API_ROUTERS: tuple[APIRouter, ...] = (
     gateway.corpus.routes.router,
     gateway.corpus.export_routes.router,
     gateway.connections.routes.router,
+    gateway.connections.sync_routes.router,
     gateway.connections.oauth_routes.router,
     gateway.connections.webhook_routes.router,
     *retrieval.ROUTERS,

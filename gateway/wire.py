@@ -65,6 +65,23 @@ def decode_cursor(cursor: str) -> tuple[datetime, UUID]:
     return at, found
 
 
+def encode_text_cursor(at: datetime, name: str) -> str:
+    """The same over `(time, name)`, for rows that a vendor named."""
+    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), name]).encode()).decode().rstrip("=")
+
+
+def decode_text_cursor(cursor: str) -> tuple[datetime, str]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        text, name = json.loads(base64.urlsafe_b64decode(padded))
+        at = datetime.fromisoformat(text)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        at = name = None
+    if at is None or at.tzinfo is None or not isinstance(name, str):
+        raise CursorInvalid("The cursor is not one this service gave out; start without one.")
+    return at, name
+
+
 def merge(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """RFC 7396 merge patch: null removes, objects merge, everything else replaces."""
     merged = dict(base)

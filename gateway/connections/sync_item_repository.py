@@ -399,13 +399,15 @@ async def count_states(session: AsyncSession, connection_id: UUID) -> list[Row[A
 _STORY = """
 SELECT i.*, i.metadata AS described, s.surface, d.status AS document_status, d.reason AS document_reason,
     d.indexed_at, f.id AS failure_id, f.reason AS failure_reason, f.detail AS failure_detail, f.attempts, f.retry_at,
-    c.authority, c.state AS connection_state, c.paused
+    c.authority, c.state AS connection_state, c.paused, j.reason AS waits_for, j.run_after
 FROM remote_item i
 JOIN data_source s ON s.mandate_id = :mandate_id AND s.id = i.data_source_id
 LEFT JOIN connection c ON c.mandate_id = :mandate_id AND c.id = i.connection_id
 LEFT JOIN document d ON d.mandate_id = :mandate_id AND d.id = i.document_id
 LEFT JOIN item_failure f ON f.mandate_id = :mandate_id AND f.data_source_id = i.data_source_id
     AND f.external_id = i.external_id
+LEFT JOIN job j ON j.mandate_id = :mandate_id AND j.dedupe_key = 'fetch:' || i.data_source_id::text
+    AND j.status IN ('pending', 'extracted', 'embedding')
 WHERE i.mandate_id = :mandate_id
 """
 

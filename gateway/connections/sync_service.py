@@ -162,3 +162,17 @@ async def approve_held(session: AsyncSession, connection_id: UUID, surface: str 
             await repository.save_held(session, source.id, None)
             await enqueue_sync(session, source.id, reason="deletions approved")
     return approved
+
+
+async def retry_failure(session: AsyncSession, connection_id: UUID, failure_id: UUID) -> Row[Any] | None:
+    """A failed download is downloaded now; what could not even be listed needs a listing."""
+    await connections.share_lock(session, [connection_id])
+    failure = await repository.hasten_failure(session, connection_id, failure_id)
+    if failure is None:
+        return None
+    source = await repository.find_source(session, failure.data_source_id)
+    if source is not None and failure.source_kind == "":
+        await enqueue_sync(session, source.id, "bootstrap", reason="retry")
+    elif source is not None and await _may_run(session, source):
+        await request_fetch(session, source, urgent=True)
+    return failure

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints, model_validator
 
+from gateway.connections.sync_schemas import ItemOut
 from gateway.ingestion.schemas import Scope, ShortText
 from gateway.wire import JsonObject, Wire
 
@@ -124,3 +125,4 @@ class WhyOut(Wire):
     answer: str
     document: DocumentOut | None = None
     timeline: list[MomentOut] = Field(default_factory=list[MomentOut])
+    items: list[ItemOut] = Field(default_factory=list[ItemOut], description="at vendors, by id or name")

@@ -7,6 +7,7 @@ from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.connections import repository as connections
+from gateway.connections.sync_why_service import explain
 from gateway.corpus import repository
 from gateway.corpus.schemas import ChunkOut, DocumentOut, DocumentPatch, MomentOut, ReceiptOut, WhyOut
 from gateway.errors import NotAllowed, NotFound
@@ -133,6 +134,9 @@ async def _require_feature_member(session: AsyncSession, instance: UUID | None, 
 
 async def why(session: AsyncSession, external_id: str, principal: Principal) -> WhyOut:
     row = await repository.find_by_source_id(session, external_id, principal.user_id)
+    items = await explain(session, external_id, principal)
+    if row is None and items:
+        return WhyOut(external_id=external_id, found=True, answer=items[0].why, items=items)
     if row is None:
         return WhyOut(
             external_id=external_id,
@@ -144,5 +148,10 @@ async def why(session: AsyncSession, external_id: str, principal: Principal) -> 
         answer = f"{answer} {_REASONS.get(row.reason, f'Reason: {row.reason}.')}".strip()
     moments = [moment_out(moment) for moment in await repository.document_timeline(session, row.id)]
     return WhyOut(
-        external_id=external_id, found=True, answer=answer, document=document_out(row), timeline=moments
+        external_id=external_id,
+        found=True,
+        answer=answer,
+        document=document_out(row),
+        timeline=moments,
+        items=items,
     )

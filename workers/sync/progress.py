@@ -77,7 +77,7 @@ async def count(
         for name, urgent in (("bootstrap", False), ("delta", True)):
             part = run.get(name)
             if part and part["listed"] and "doneAt" not in part and not pending.get(urgent):
-                run[name] = part | {"doneAt": now.isoformat()}
+                run[name] = part | {"doneAt": now.isoformat(), "seconds": _duration(part, now) / 1000}
                 told = {key: part[key] for key in _KEYS.values() if key != "processed"}
                 _announce(session, name, "done", ours | told | {"durationMs": _duration(part, now)})
     await repository.save_run(session, source.id, run)
