@@ -43,13 +43,14 @@ def bench_retrieval(
 @bench.command("search", epilog="Example: catchment bench search --chunks 100000")
 def bench_search(
     chunks: Annotated[int, typer.Option(min=1, help="size of the corpus")] = 100_000,
+    queries: Annotated[int, typer.Option(min=1, help="how many of each kind are measured")] = 150,
     as_json: AsJson = False,
 ) -> None:
     """How fast search is, per kind of query, beside the bare statements of the same run (milliseconds)."""
     from gateway.corpus import benchmarks  # noqa: PLC0415 - loads the stores
 
     _quiet()
-    _show(asyncio.run(benchmarks.bench_search(chunks, tell=_tell)), as_json=as_json)
+    _show(asyncio.run(benchmarks.bench_search(chunks, measured=queries, tell=_tell)), as_json=as_json)
 
 
 def _quiet() -> None:
