@@ -64,26 +64,23 @@ def routes(world: "ClickUpWorld") -> list[Route]:
         query = request.query_params
         if query.get("client_id") != CLIENT_ID or not query.get("redirect_uri"):
             return HTMLResponse("<h1>OAUTH_010</h1><p>Client not found.</p>", status_code=400)
-        hidden = "".join(
-            f'<input type="hidden" name="{name}" value="{escape(query.get(name, ""))}">'
-            for name in ("redirect_uri", "state")
-        )
+        kept = escape(urlencode({"redirect_uri": query["redirect_uri"], "state": query.get("state", "")}))
         users = "".join(
-            f'<label><input type="radio" name="user" value="{user}"{" checked" if number == 0 else ""}> {escape(name)}</label><br>'
+            f'<label><input type="radio" name="user" value="{user}"{" checked" if number == 0 else ""}> {escape(name)} ({user})</label><br>'
             for number, (user, (_, name)) in enumerate(USERS.items())
         )
         return HTMLResponse(
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>ClickUp sandbox: connect</title>'
             "<h1>Connect a workspace</h1><p>Catchment asks to read the workspace <strong>Water works</strong>.</p>"
-            f'<form method="post" action="/consent">{hidden}<fieldset><legend>Sign in as</legend>{users}</fieldset>'
-            '<button name="answer" value="accept">Connect workspace</button> '
-            '<button name="answer" value="decline">Cancel</button></form></html>'
+            f'<form method="post" action="/consent?{kept}"><fieldset><legend>Sign in as</legend>{users}</fieldset>'
+            '<button name="decision" value="accept">Connect workspace</button> '
+            '<button name="decision" value="decline">Cancel</button></form></html>'
         )
 
     async def decide(request: Request) -> Response:
         form = await request.form()
-        target, state = str(form["redirect_uri"]), str(form.get("state", ""))
-        if form.get("answer") == "accept":
+        target, state = request.query_params["redirect_uri"], request.query_params.get("state", "")
+        if form.get("decision") == "accept":
             said = {"code": world.grants.code(str(form.get("user"))), "state": state}
         else:
             said = {"error": "access_denied", "state": state}
