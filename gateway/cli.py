@@ -10,7 +10,22 @@ from typing import NoReturn
 import typer
 from pydantic import ValidationError
 
-from gateway.commands import bench, doctor, erase, ingest, logs, mcp, policy, search, serve, tenancy, up
+from gateway.commands import (
+    bench,
+    connections,
+    doctor,
+    erase,
+    formats,
+    ingest,
+    logs,
+    mcp,
+    policy,
+    sealing,
+    search,
+    serve,
+    tenancy,
+    up,
+)
 from gateway.embedded.instance import NoInstance
 from gateway.embedded.preflight import StartupRefused
 from gateway.errors import CatchmentError
@@ -34,10 +49,13 @@ app.command(epilog=search.EXAMPLES)(search.search)
 app.command(epilog=erase.ERASE_EXAMPLES)(erase.erase)
 app.command(epilog=mcp.EXAMPLES)(mcp.mcp)
 app.command(epilog=logs.EXAMPLES)(logs.logs)
+app.command(epilog=formats.EXAMPLES)(formats.formats)
 app.add_typer(bench.bench, name="bench")
 app.add_typer(tenancy.mandates, name="mandates")
 app.add_typer(tenancy.users, name="users")
 app.add_typer(tenancy.keys, name="keys")
+app.add_typer(connections.connections, name="connections")
+app.add_typer(sealing.secrets, name="secrets")
 app.add_typer(policy.policy, name="policy")
 app.add_typer(policy.features, name="features")
 

@@ -118,6 +118,19 @@ async def list_connections(
     return list(rows)
 
 
+async def left_behind(session: AsyncSession) -> list[Row[Any]]:
+    """Fenced, still holding something, and no erasure at work: a legal hold kept it then."""
+    rows = await session.execute(
+        text(
+            "SELECT * FROM connection c WHERE mandate_id = :mandate_id AND state = 'revoked' AND purged_at IS NULL "
+            "AND NOT EXISTS (SELECT FROM receipt r WHERE r.mandate_id = c.mandate_id AND r.status = 'running' "
+            "AND (r.subject IN ('user', 'mandate') OR (r.subject = 'connection' AND r.subject_id = c.id::text)))"
+        ),
+        {"mandate_id": tenant_of(session)},
+    )
+    return list(rows)
+
+
 async def sources_of(session: AsyncSession, ids: Collection[UUID]) -> list[Row[Any]]:
     """The surfaces of connections, with how many items and documents each has."""
     rows = await session.execute(

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from connectors.kit.contract import Account
 from connectors.kit.policy import SyncPolicy
-from gateway.connections import purge_repository, repository
+from gateway.connections import oauth_repository, purge_repository, repository, webhook_repository
 from gateway.connections.schemas import (
     ConnectionIn,
     ConnectionOut,
@@ -38,6 +38,7 @@ from gateway.tenancy.access import Principal
 from gateway.tenancy.schemas import Policy
 from gateway.wire import merge
 
+DELIVERIES_SECONDS = 3 * 24 * 3600.0  # vendors repeat a notification for hours
 VENDOR_NAMES = {"msft": "Microsoft", "google": "Google", "clickup": "ClickUp"}
 
 
@@ -329,3 +330,15 @@ async def revoke(session: AsyncSession, row: Row[Any], reason: str) -> UUID:
     payload = {"connectionId": str(row.id), "authority": row.authority, "reason": reason}
     await record_event(session, "ConnectionRevoked", payload)
     return receipt_id
+
+
+async def tidy(session: AsyncSession) -> None:
+    """Sign-ins nobody came back from, notifications nobody repeats any more, and what a legal hold kept from its end."""
+    await oauth_repository.forget_expired(session)
+    await webhook_repository.forget_deliveries(session, DELIVERIES_SECONDS)
+    if Policy.model_validate(await ingestion.mandate_policy(session)).legal_hold:
+        return
+    for row in await repository.left_behind(session):
+        await begin_erasure(session, "connection", str(row.id), f"hold lifted:{row.authority}")
+        payload = {"connectionId": str(row.id), "reason": "hold lifted"}
+        await record_event(session, "ConnectionRevoked", payload)

@@ -1,5 +1,6 @@
 """Every sealed value there is, for the change of the key it is sealed with."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -30,15 +31,21 @@ async def sealed_with_others(session: AsyncSession, table: str, key_id: bytes, l
 
 
 async def swap_sealed(
-    session: AsyncSession, table: str, name: UUID | bytes, old: bytes, sealed: bytes
-) -> bool:
-    """Compare and set: who stored something newer meanwhile has sealed it with the current key already."""
+    session: AsyncSession, table: str, rows: Sequence[tuple[UUID | bytes, bytes, bytes]]
+) -> None:
+    """Compare and set (`name, old, new`): who stored something newer meanwhile sealed it with the current key already."""
     column, key = SEALED[table]
-    done = await session.execute(
+    kind = "bytea[]" if key == "state_hash" else "uuid[]"
+    await session.execute(
         text(
-            f"UPDATE {table} SET {column} = :sealed "
-            f"WHERE mandate_id = :mandate_id AND {key} = :name AND {column} = :old"
+            f"UPDATE {table} t SET {column} = r.new "
+            f"FROM unnest(CAST(:names AS {kind}), CAST(:old AS bytea[]), CAST(:new AS bytea[])) AS r(name, old, new) "
+            f"WHERE t.mandate_id = :mandate_id AND t.{key} = r.name AND t.{column} = r.old"
         ),
-        {"mandate_id": tenant_of(session), "name": name, "old": old, "sealed": sealed},
+        {
+            "mandate_id": tenant_of(session),
+            "names": [row[0] for row in rows],
+            "old": [row[1] for row in rows],
+            "new": [row[2] for row in rows],
+        },
     )
-    return bool(done.rowcount)  # pyright: ignore[reportAttributeAccessIssue]

@@ -20,6 +20,7 @@ from tests.fixtures.tenants import TestMandate
 from tests.fixtures.worker import Bench
 from tests.integration.connections.conftest import SECRET_KEY
 from tests.integration.connections.vendor import Vendor
+from workers.maintenance import Maintenance
 
 
 @pytest.fixture
@@ -323,6 +324,18 @@ async def test_under_a_legal_hold_a_leaving_member_is_fenced_but_nothing_is_eras
     assert len(await rows(db, mandate.id, "SELECT FROM document")) == 1
     answer = await client.delete(f"/v1/connections/{made['id']}", headers=mandate.auth())
     assert (answer.status_code, answer.json()["code"]) == (409, "erasure.held")
+    # when the hold is lifted, what was kept from its end comes to it
+    maintenance = Maintenance(db, kept_here.settings)
+    await maintenance.tidy(mandate.id)
+    assert len(await rows(db, mandate.id, "SELECT FROM document")) == 1
+    await client.patch("/v1/policy", json={"legalHold": False}, headers=mandate.auth())
+    await maintenance.tidy(mandate.id)
+    await consume(db, mandate.id)
+    await rows(db, mandate.id, "DELETE FROM job WHERE kind = 'sync' RETURNING 1")
+    await kept_here.drain(tenant_of(mandate))
+    assert await rows(db, mandate.id, "SELECT FROM document") == []
+    await maintenance.tidy(mandate.id)
+    assert len(await rows(db, mandate.id, "SELECT FROM receipt")) == 1
 
 
 async def test_revoking_twice_answers_with_the_same_receipt(client, mandate, connect, db, kept_here, vendor):
