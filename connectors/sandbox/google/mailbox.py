@@ -2,11 +2,11 @@
 
 import base64
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
-from typing import Any
 
 from connectors.sandbox.clock import Clock
 from connectors.sandbox.google.answers import Json, milliseconds
@@ -116,24 +116,31 @@ class Mailbox:
             message_id=fields.get("messageId") or f"<{number}@mail.demo.example>",
             in_reply_to=fields.get("inReplyTo"),
             at=datetime.fromisoformat(at) if at else self._clock.stamp(),
-            labels=set(fields.get("labels", ("INBOX", "UNREAD"))),
+            labels=self._ids_of(fields.get("labels", ("INBOX", "UNREAD"))),
             text=fields.get("text", None if "html" in fields else ""),
             html=fields.get("html"),
             attachments=[_attachment(each) for each in fields.get("attachments", ())],
         )
-        for label in message.labels - set(self.labels):
-            self.labels[label] = label
         self.messages[message.id] = message
         self.note("messagesAdded", message)
         return message
 
+    def _ids_of(self, names: Iterable[str]) -> set[str]:
+        """Labels a user made have ids of their own; Google's are their names."""
+        found: set[str] = set()
+        for name in names:
+            known = next((each for each, called in self.labels.items() if name in {each, called}), None)
+            if known is None:
+                known = f"Label_{len(self.labels)}"
+                self.labels[known] = name
+            found.add(known)
+        return found
+
     def edit(self, message: Message, fields: Json) -> Message:
         """Mail does not change; its labels do. `text` is a draft's."""
         if "labels" in fields:
-            wanted = set(fields["labels"])
+            wanted = self._ids_of(fields["labels"])
             added, removed = wanted - message.labels, message.labels - wanted
-            for label in added - set(self.labels):
-                self.labels[label] = label
             message.labels = wanted
             if added:
                 self.note("labelsAdded", message, sorted(added))
@@ -168,9 +175,23 @@ class Mailbox:
             if not message.gone
             and set(labels) <= message.labels
             and (spam_and_trash or not message.labels & {"SPAM", "TRASH"})
-            and all(_matches(message, word) for word in query.split())
+            and all(self._matches(message, word) for word in query.split())
         ]
         return sorted(kept, key=lambda message: (message.at, message.id), reverse=True)
+
+    def _matches(self, message: Message, word: str) -> bool:
+        """One word of a search: `after:`, `before:`, `in:`, `label:`, with `-` for not; anything else is looked for."""
+        if word.startswith("-"):
+            return not self._matches(message, word[1:])
+        name, _, value = word.partition(":")
+        if name in {"after", "newer"}:
+            return message.at >= _day(value)
+        if name in {"before", "older"}:
+            return message.at < _day(value)
+        if name in {"in", "label"}:
+            wanted = {"drafts": "draft"}.get(value, value)
+            return wanted in {re.sub(r"[ /]", "-", self.labels[each]).lower() for each in message.labels}
+        return word.lower() in f"{message.subject} {message.sender} {message.body}".lower()
 
     def record(self, entry: Json) -> Json:
         message = self.messages[entry["message"]]
@@ -283,27 +304,7 @@ def _parts(part: Json) -> list[Json]:
     return [part, *(each for child in part.get("parts", ()) for each in _parts(child))]
 
 
-def _matches(message: Message, word: str) -> bool:
-    """One word of a search: `after:`, `before:`, `in:`, `label:`, with `-` for not; anything else is looked for."""
-    if word.startswith("-"):
-        return not _matches(message, word[1:])
-    name, _, value = word.partition(":")
-    if name in {"after", "newer"}:
-        return message.at >= _day(value)
-    if name in {"before", "older"}:
-        return message.at < _day(value)
-    if name in {"in", "label"}:
-        wanted = {"drafts": "DRAFT", "draft": "DRAFT"}.get(value, value)
-        return wanted.lower() in {label.lower() for label in message.labels}
-    return word.lower() in f"{message.subject} {message.sender} {message.body}".lower()
-
-
 def _day(value: str) -> datetime:
     if value.isdigit():
         return datetime.fromtimestamp(int(value), UTC)
     return datetime.strptime(value, "%Y/%m/%d").replace(tzinfo=UTC)
-
-
-def text_of(message: Message) -> dict[str, Any]:
-    """For the control API's state."""
-    return {"subject": message.subject, "text": message.body, "labels": sorted(message.labels)}
