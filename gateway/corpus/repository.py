@@ -147,6 +147,21 @@ async def document_timeline(
     return rows.all()
 
 
+async def is_masked(session: AsyncSession, document_id: UUID) -> bool:
+    """Whether something was taken out of the kept text; see `masking.PLACEHOLDER`."""
+    found = await session.scalar(
+        text(
+            "SELECT text ~ :placeholder FROM document_text WHERE mandate_id = :mandate_id AND document_id = :id"
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "id": document_id,
+            "placeholder": r"\[(secret:)?[a-z][a-z_]{1,23}:[0-9a-f]{8}\]",
+        },
+    )
+    return bool(found)
+
+
 async def is_feature_member(session: AsyncSession, feature_instance_id: UUID, user_id: UUID) -> bool:
     found = await session.scalar(
         text("SELECT true FROM feature_member WHERE feature_instance_id = :instance AND user_id = :user"),

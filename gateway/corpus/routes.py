@@ -10,10 +10,15 @@ from uuid import UUID
 
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
+from sqlalchemy import Row
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus import blob_repository, erasure, repository, service
 from gateway.corpus import erasure_repository as receipts
 from gateway.corpus.blobs import BlobStore, spool
+from gateway.corpus.descriptions import Descriptions
+from gateway.corpus.masking import placeholder_key
+from gateway.corpus.originals import require_original
 from gateway.corpus.repository import DocumentFilter
 from gateway.corpus.schemas import (
     BlobOut,
@@ -29,10 +34,12 @@ from gateway.corpus.sniffing import sniff
 from gateway.db import Database
 from gateway.errors import InvalidRequest, NotFound
 from gateway.http import Cursor, Limit
+from gateway.ingestion import repository as ingestion
 from gateway.ingestion.facade import reindex
 from gateway.ingestion.routes import accept
 from gateway.ingestion.schemas import BlobContent, IngestionHandle, IngestionRequest, Scope
 from gateway.tenancy.access import Admin, Principal, Reader, Writer
+from gateway.tenancy.schemas import Policy
 from gateway.wire import Page, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["corpus"])
@@ -136,8 +143,23 @@ async def patch_document(
     """Changes what describes a document. Its id, chunks and vectors stay; nothing is parsed or embedded."""
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         row = await service.editable(session, document_id, principal)
+        patch = await _masked(request, session, row, patch)
         await service.describe(session, row, patch, principal)
         return service.document_out(await service.readable(session, document_id, principal))
+
+
+async def _masked(
+    request: Request, session: AsyncSession, row: Row[Any], patch: DocumentPatch
+) -> DocumentPatch:
+    policy = Policy.model_validate(await ingestion.mandate_policy(session))
+    secret = request.app.state.settings.secret_key
+    words = Descriptions(
+        placeholder_key(secret.get_secret_value() if secret else "", session.info["mandate_id"]),
+        personal_data=row.neutralize,
+        allowed=policy.neutralisation.allow_personal_data,
+    )
+    changed = await asyncio.to_thread(words.masked, patch.model_dump(exclude_unset=True))
+    return patch.model_copy(update=changed)
 
 
 @router.delete("/documents/{document_id}", responses={202: {"model": ReceiptOut}})
@@ -190,10 +212,7 @@ async def get_original(request: Request, document_id: UUID, principal: Reader) -
     """The source bytes, served so that no browser runs or shows them by itself."""
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         row = await service.readable(session, document_id, principal)
-        if row.neutralize and not principal.is_admin and row.user_id != principal.user_id:
-            raise NotFound("The original of a masked document is for its owner and admins.")
-        if row.reason == "infected":
-            raise NotFound("The scanner refused the original; it is not handed out.")
+        await require_original(session, row, principal)
         data = await request.app.state.blobs.read(session, row.blob_sha256)
     headers = {
         "Content-Disposition": f'attachment; filename="{document_id}"',

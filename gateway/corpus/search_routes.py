@@ -8,6 +8,7 @@ from sqlalchemy import Row
 
 from gateway.corpus import search_repository, service
 from gateway.corpus.citations import cited_boxes
+from gateway.corpus.originals import require_original
 from gateway.corpus.pictures import PageUndrawable, draw_page
 from gateway.corpus.search import search
 from gateway.corpus.search_schemas import SearchOut, SearchParameters, search_out
@@ -34,7 +35,7 @@ async def search_corpus(
 ) -> SearchOut:
     """What you may see that answers the query, best first, each hit with its citations."""
     state, query = request.app.state, wanted.query()
-    result = await search(db, state.embedder, principal, query, reranker=getattr(state, "reranker", None))
+    result = await search(db, state.embedder, principal, query, reranker=state.reranker)
     state.query_log.note(
         asked(
             principal,
@@ -70,8 +71,7 @@ async def _read(
                 row = await service.readable(session, document_id, principal)
             except NotFound:
                 continue
-            if row.neutralize and not principal.is_admin and row.user_id != principal.user_id:
-                raise NotFound("The original of a masked document is for its owner and admins.")
+            await require_original(session, row, principal)
             if row.indexed_hash is not None and row.indexed_hash != row.content_hash:
                 raise CitationOutdated("A newer version is being indexed; search again in a moment.")
             boxes: list[list[float]] = []

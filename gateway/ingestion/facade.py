@@ -18,7 +18,9 @@ from gateway.connections import repository as connections
 from gateway.connections.repository import ConnectionState
 from gateway.corpus import blob_repository
 from gateway.corpus.blobs import BlobStore, default_blob_store
+from gateway.corpus.descriptions import Descriptions
 from gateway.corpus.embedders import embedding_model
+from gateway.corpus.masking import placeholder_key
 from gateway.corpus.secrets import contains_secret
 from gateway.db import emit_on_commit, new_id, on_commit
 from gateway.errors import ContentInvalid, NotAllowed, NotFound, TooLarge
@@ -28,6 +30,7 @@ from gateway.ingestion.schemas import (
     LIVE_STATUSES,
     BlobContent,
     BytesContent,
+    Content,
     IngestionHandle,
     IngestionRequest,
     IngestionStatus,
@@ -127,6 +130,8 @@ async def request_ingestions(
     """
     store = blobs or default_blob_store()
     policy = Policy.model_validate(await repository.mandate_policy(session))
+    # Not on the loop: a batch has many words.
+    requests = await asyncio.to_thread(_described, requests, policy, session.info["mandate_id"])
     states = await connections.share_lock(session, {r.connection_id for r in requests if r.connection_id})
     handles: dict[int, IngestionHandle] = {}
     offers: dict[ObjectKey, tuple[int, Offer]] = {}
@@ -152,14 +157,40 @@ def _count(handles: Iterable[IngestionHandle]) -> None:
         INGESTIONS.labels(handle.outcome).inc()
 
 
+def _described(
+    requests: Sequence[IngestionRequest], policy: Policy, mandate_id: UUID
+) -> list[IngestionRequest]:
+    """What stands about a document is masked like what stands in it."""
+    secret = get_settings().secret_key
+    key = placeholder_key(secret.get_secret_value() if secret else "", mandate_id)
+    described: list[IngestionRequest] = []
+    for request in requests:
+        mandatory = request.source_kind in policy.neutralisation.mandatory_source_kinds
+        words = Descriptions(
+            key,
+            personal_data=request.neutralize or mandatory,
+            allowed=policy.neutralisation.allow_personal_data,
+        )
+        changed = words.masked(
+            {
+                "title": request.title,
+                "uri": request.uri,
+                "tags": request.tags,
+                "metadata": request.metadata,
+            }
+        )
+        described.append(request.model_copy(update=changed) if changed else request)
+    return described
+
+
 async def _offer(session: AsyncSession, request: IngestionRequest, policy: Policy) -> Offer:
     if request.scope == "personal" and request.user_id is None:
         raise ContentInvalid("Scope personal needs a userId.")
     if request.source_kind in policy.neutralisation.mandatory_source_kinds and not request.neutralize:
         request = request.model_copy(update={"neutralize": True})
     content, mime_type = request.content, request.mime_type
-    if request.source_kind in WRITTEN_BY_HAND and isinstance(content, TextContent):
-        await _refuse_secrets(content.text)
+    if request.source_kind in WRITTEN_BY_HAND:
+        await _refuse_secrets(_written(content))
     form, data, parts, size = "bytes", None, None, 0
     if isinstance(content, TextContent):
         form, data = "text", content.text.encode("utf-8", "surrogatepass")
@@ -202,6 +233,14 @@ async def _offer(session: AsyncSession, request: IngestionRequest, policy: Polic
 def _unicode(text: str) -> str:
     """Half a surrogate pair cannot be written as JSON; what it stood for is lost already."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _written(content: Content) -> str:
+    if isinstance(content, TextContent):
+        return content.text
+    if isinstance(content, ObjectsContent):
+        return "\n\n".join(item.text for item in content.objects)
+    return content.data().decode("utf-8", "replace") if isinstance(content, BytesContent) else ""
 
 
 async def _refuse_secrets(text: str) -> None:

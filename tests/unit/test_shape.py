@@ -51,6 +51,8 @@ ROOMS: dict[str, dict[str, str]] = {
         "answers": "answers with their citations",
         "entries": "what people write by hand",
         "masking": "spans and placeholders",
+        "originals": "who may have the bytes as they came",
+        "descriptions": "titles, tags and metadata without secrets",
         "secrets": "the secret detector",
         "embedders": "text to vectors",
         "personal_data": "personal data in four languages",

@@ -219,3 +219,38 @@ def test_every_reason_has_words():
     assert (REASONS | {"archive", "media", "executable", "budget", "poison", "attempts"}) - set(
         _REASONS
     ) == set()
+
+
+async def test_the_original_of_a_document_with_a_secret_is_for_its_owner_and_admins(
+    client, mandate, owner, bench
+):
+    text = b"# Notes\n\nThe password is Winter!Sun42 until Friday.\n"
+    handle = (await upload(client, mandate, text, scope="mandate")).json()
+    path = f"/v1/documents/{handle['documentId']}/original"
+    waiting = await client.get(path, headers=mandate.auth("member"))
+    assert waiting.status_code == 404  # nobody has looked yet
+    await bench.drain(owner)
+    chunks = (await client.get(path.replace("original", "chunks"), headers=mandate.auth("member"))).json()
+    assert "[secret:password:" in chunks["items"][0]["text"]
+    assert (await client.get(path, headers=mandate.auth("member"))).status_code == 404
+    for who in ("owner", "admin"):
+        assert (await client.get(path, headers=mandate.auth(who))).content == text
+    plain = (await upload(client, mandate, MARKDOWN, scope="mandate")).json()
+    await bench.drain(owner)
+    answer = await client.get(f"/v1/documents/{plain['documentId']}/original", headers=mandate.auth("member"))
+    assert answer.content == MARKDOWN
+
+
+async def test_what_is_said_about_a_document_is_masked_too(client, mandate, owner, bench):
+    handle = (await upload(client, mandate, name="password hunter2go.md", tags="pwd=Toro#2026")).json()
+    base = f"/v1/documents/{handle['documentId']}"
+    document = (await client.get(base, headers=mandate.auth())).json()
+    patched = await client.patch(
+        base,
+        json={"title": "The password is Winter!Sun42", "metadata": {"apiKey": "k7Qz2Wm9Rt4Xy6Bv1Nc8Pd3F"}},
+        headers=mandate.auth(),
+    )
+    assert patched.status_code == 200
+    said = str(document) + patched.text
+    assert not any(value in said for value in ("Toro#2026", "Winter!Sun42", "k7Qz2Wm9Rt4Xy6Bv1Nc8Pd3F"))
+    assert "[secret:" in patched.json()["title"]
