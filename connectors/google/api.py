@@ -28,6 +28,11 @@ class Refusal(VendorUnavailable):
         super().__init__(f"Google refused with {status} {reason}")
 
 
+def lacks_scope(error: Refusal) -> bool:
+    """The user left this box unticked. The surface is there, and nothing of it can be read."""
+    return error.reason in {"insufficientPermissions", "ACCESS_TOKEN_SCOPE_INSUFFICIENT"}
+
+
 def reason_in(body: bytes) -> str:
     """The first reason in the `errors` array; what is not an error envelope has none."""
     try:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from connectors.google.api import GoogleApi, Refusal
+from connectors.google.api import GoogleApi, Refusal, lacks_scope
 from connectors.google.drive import about_container, channel_watch, stop_channel
 from connectors.google.events import event_item
 from connectors.kit.contract import CursorLost, Estimate, Fetched, Item, ItemGone, Tombstone, Watch
@@ -51,6 +51,14 @@ class GoogleCalendar(ContainerSurface[CalendarEntry]):
         self._api = GoogleApi(workplace, workplace.endpoints, "calendar", "v3")
 
     async def census(self) -> Census[CalendarEntry]:
+        try:
+            return await self._calendars()
+        except Refusal as error:
+            if not lacks_scope(error):
+                raise
+            return Census({"primary": CalendarEntry(id="primary", name="Calendar")})
+
+    async def _calendars(self) -> Census[CalendarEntry]:
         found: dict[str, CalendarEntry] = {}
         hidden: set[str] = set()
         token: str | None = None

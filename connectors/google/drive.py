@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from connectors.google.api import GoogleApi, Refusal
+from connectors.google.api import GoogleApi, Refusal, lacks_scope
 from connectors.google.drive_files import (
     FOLDER,
     MY_DRIVE,
@@ -76,18 +76,11 @@ class Drive(ContainerSurface[Shelf]):
 
     async def census(self) -> Census[Shelf]:
         shelves = {MY_DRIVE: Shelf(id=MY_DRIVE, name="My Drive")}
-        token: str | None = None
-        while True:
-            page = await self._api.ask(
-                lambda api, token=token: api.drives().list(
-                    pageSize=100, pageToken=token, fields="nextPageToken,drives(id,name)"
-                )
-            )
-            for drive in page.get("drives", ()):
-                shelves[drive["id"]] = Shelf(id=drive["id"], name=drive["name"])
-            token = page.get("nextPageToken")
-            if token is None:
-                break
+        try:
+            shelves |= await self._shared_drives()
+        except Refusal as error:
+            if not lacks_scope(error):
+                raise
         wanted = {name.casefold() for name in self._policy.libraries}
         root = self._workplace.external_root
         kept = {
@@ -98,6 +91,21 @@ class Drive(ContainerSurface[Shelf]):
         self._listed.shelves = set(kept)
         self._folders.shelves = shelves
         return Census(kept, excluded=frozenset(set(shelves) - set(kept)))
+
+    async def _shared_drives(self) -> dict[str, Shelf]:
+        found: dict[str, Shelf] = {}
+        token: str | None = None
+        while True:
+            page = await self._api.ask(
+                lambda api, token=token: api.drives().list(
+                    pageSize=100, pageToken=token, fields="nextPageToken,drives(id,name)"
+                )
+            )
+            for drive in page.get("drives", ()):
+                found[drive["id"]] = Shelf(id=drive["id"], name=drive["name"])
+            token = page.get("nextPageToken")
+            if token is None:
+                return found
 
     async def feed(self, container: Shelf, link: str | None) -> AsyncGenerator[Batch]:
         try:

@@ -68,11 +68,11 @@ class Gmail(ContainerSurface[str]):
 
     async def feed(self, container: str, link: str | None) -> AsyncGenerator[Batch]:
         del container
-        # The number is taken before the first message is listed: what changes meanwhile comes with the first delta.
-        place = Place.read(link) if link else Place("list", await self._history_id(), self._since())
-        await self._learn_labels()
-        read = self._listing if place.kind == "list" else self._history
         try:
+            await self._learn_labels()
+            # The number is taken before the first message is listed: what changes meanwhile comes with the first delta.
+            place = Place.read(link) if link else Place("list", await self._history_id(), self._since())
+            read = self._listing if place.kind == "list" else self._history
             async for batch in read(place):
                 yield batch
         except Refusal as error:

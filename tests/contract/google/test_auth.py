@@ -8,7 +8,7 @@ from connectors import registry
 from connectors.google.auth import SCOPES, granted_surfaces
 from connectors.kit.contract import AuthRevoked, ConsentRefused, VendorUnavailable
 from connectors.sandbox.server import RunningSandbox
-from tests.contract.google.account import REDIRECT, Account, answer_consent, client_of, consent
+from tests.contract.google.account import REDIRECT, Account, answer_consent, client_of, consent, walk
 
 GOOGLE = registry.authority("google")
 
@@ -45,6 +45,18 @@ async def test_a_user_may_tick_fewer_boxes(sandbox: RunningSandbox) -> None:
     mail = SCOPES["gmail"][0]
     tokens = await consent(sandbox, ["drive", "gmail"], listed="1", scope=mail)
     assert granted_surfaces(tokens.scopes) == ["gmail"]
+
+
+@pytest.mark.parametrize(
+    ("part", "container"), [("drive", "my-drive"), ("gmail", "mailbox"), ("google_calendar", "primary")]
+)
+async def test_a_surface_without_its_scope_is_told_as_forbidden(
+    sandbox: RunningSandbox, part: str, container: str
+) -> None:
+    account = Account(sandbox, await consent(sandbox, SCOPES, listed="1", scope="openid"))
+    found = await walk(account.surface(part))
+    assert (found.failed, found.items) == ({container}, {})
+    await account.aclose()
 
 
 async def test_a_user_may_decline(sandbox: RunningSandbox) -> None:
