@@ -16,6 +16,7 @@ from connectors.kit.contract import (
     Item,
     ItemFailed,
     ItemGone,
+    ListingDue,
     Mode,
     Page,
     Tombstone,
@@ -133,6 +134,11 @@ class Progress:
         self._next.pop(container_id, None)
         self._failed.add(container_id)
 
+    def leave(self, container_id: str) -> None:
+        """Gone, and not asked again in this round."""
+        self.forget(container_id)
+        self._failed.add(container_id)
+
     def forget(self, container_id: str) -> None:
         self._next.pop(container_id, None)
         self._tokens.pop(container_id, None)
@@ -241,7 +247,7 @@ class ContainerSurface(ABC, Generic[C]):
         for container_id in outgrown:
             progress.list_anew(container_id)
         if not is_listing:
-            raise CursorLost("a window moved on", cursor=progress.text(), container_id=outgrown[0])
+            raise ListingDue("a listing is due", cursor=progress.text(), container_id=outgrown[0])
 
     async def _batches(
         self, progress: Progress, container_id: str, container: C, tidings: _Tidings
@@ -250,11 +256,16 @@ class ContainerSurface(ABC, Generic[C]):
             async for batch in self._resumable(progress, container_id, container):
                 yield batch
         except ItemGone:
-            _leave(progress, container_id, tidings.gone)
+            progress.leave(container_id)
+            tidings.gone.append(container_id)
         except ItemFailed as error:
-            # A word about a container we could read before is a word about access; about a new one it is a failure.
-            lost_access = error.reason == "forbidden" and progress.token(container_id) is not None
-            _leave(progress, container_id, tidings.gone if lost_access else tidings.failed)
+            # Refused where it could be read before: access is lost. Any other refusal is a bad day: it keeps its place.
+            if error.reason == "forbidden" and progress.token(container_id) is not None:
+                progress.leave(container_id)
+                tidings.gone.append(container_id)
+            else:
+                progress.fail(container_id)
+                tidings.failed.append(container_id)
 
     async def _resumable(self, progress: Progress, container_id: str, container: C) -> AsyncGenerator[Batch]:
         """A container that lost its place begins anew. If a listing is running it joins that one, else it starts one."""
@@ -274,9 +285,3 @@ class ContainerSurface(ABC, Generic[C]):
                 yield batch
         except CursorLost as lost:
             raise VendorUnavailable("the vendor forgets where a listing is that has just begun") from lost
-
-
-def _leave(progress: Progress, container_id: str, told: list[str]) -> None:
-    told.append(container_id)
-    progress.forget(container_id)
-    progress.fail(container_id)
