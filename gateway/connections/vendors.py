@@ -33,6 +33,8 @@ def require_authority(name: str) -> str:
 
 def endpoints_of(settings: Settings, authority: str) -> Mapping[str, str]:
     own = cast("dict[str, str]", getattr(settings, f"{authority}_endpoints"))
+    if authority == "google" and settings.google_pubsub_topic:
+        own = {"pubsub_topic": settings.google_pubsub_topic, **own}
     return {**registry.default_endpoints(authority), **own}
 
 
