@@ -103,7 +103,7 @@ async def _search(request: Request, principal: Principal, wanted: SearchArgument
         connection_id=wanted.connection_id,
         origin="mcp",
     )
-    result = await search(state.db, state.embedder, principal, query)
+    result = await search(state.db, state.embedder, principal, query, reranker=state.reranker)
     state.query_log.note(
         asked(
             principal,
@@ -139,7 +139,7 @@ def _hit_block(hit: Hit) -> str:
 async def _context(request: Request, principal: Principal, wanted: ContextArguments) -> types.CallToolResult:
     state = request.app.state
     full = ContextIn(**wanted.model_dump(), origin="mcp")
-    context = await build_context(state.db, state.embedder, principal, full)
+    context = await build_context(state.db, state.embedder, principal, full, reranker=state.reranker)
     state.query_log.note(
         asked(
             principal,

@@ -4,7 +4,7 @@
     gateway.mcp_routes.router            as it is: /mcp
     async with retrieval.running(app)    inside the lifespan, once `app.state.db` and `.settings` are there
 
-It sets `app.state.embedder`, `.chat_model` (or None), `.picture_pool`, `.query_log` and `.mcp`.
+It sets `app.state.embedder`, `.reranker` and `.chat_model` (or None), `.picture_pool`, `.query_log` and `.mcp`.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ import gateway.insights.routes
 from gateway.corpus.chat import ChatModel
 from gateway.corpus.embedders import build_embedder
 from gateway.corpus.pictures import picture_pool
+from gateway.corpus.rerankers import CrossEncoderReranker, HttpReranker, build_reranker
 from gateway.insights.query_log import QueryLog
 from gateway.mcp_routes import McpDoor
 from gateway.settings import Settings
@@ -44,6 +45,7 @@ async def running(app: FastAPI) -> AsyncGenerator[None]:
         api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else None,
         base_url=settings.openai_base_url,
     )
+    app.state.reranker = await asyncio.to_thread(_reranker, settings)
     # Both start with their first use, so that a start does not wait for them.
     app.state.mcp = McpDoor()
     app.state.picture_pool = picture_pool()
@@ -54,5 +56,14 @@ async def running(app: FastAPI) -> AsyncGenerator[None]:
         await app.state.mcp.aclose()
         await app.state.picture_pool.aclose()
         await app.state.embedder.aclose()
+        if app.state.reranker is not None:
+            await app.state.reranker.aclose()
         if app.state.chat_model is not None:
             await app.state.chat_model.aclose()
+
+
+def _reranker(settings: Settings) -> HttpReranker | CrossEncoderReranker | None:
+    if settings.reranker is None:
+        return None
+    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
+    return build_reranker(settings.reranker, api_key=key, base_url=settings.openai_base_url)

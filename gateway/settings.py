@@ -85,6 +85,11 @@ class Settings(BaseSettings):
         description="model that answers questions, at the same service; unset: answers are extracts",
     )
 
+    reranker: str | None = Field(
+        default=None,
+        description="second opinion on the best hits: openai:MODEL (at the same service) or cross-encoder:FOLDER",
+    )
+
     # Workers
     worker_slots: int = Field(default=2, ge=1, le=64, description="slices a worker runs at once, per lane")
     parser_children: int = Field(default=2, ge=1, le=64, description="parser children a worker keeps")

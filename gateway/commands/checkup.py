@@ -51,6 +51,8 @@ def examine(settings: Settings, data_dir: Path) -> Iterator[Finding]:
     )
     yield from _folder(data_dir)
     yield _embedder(settings)
+    if settings.reranker:
+        yield _reranker(settings)
     yield from _stores(settings, data_dir)
     if not settings.embedded:
         yield _judge(
@@ -94,6 +96,17 @@ def _embedder(settings: Settings) -> Finding:
     except ConfigurationError as error:
         return Finding("embedder", "bad", settings.embedder, error.detail)
     return _good("embedder", f"{settings.embedder} loads")
+
+
+def _reranker(settings: Settings) -> Finding:
+    from gateway.corpus.rerankers import build_reranker  # noqa: PLC0415 - may load a model
+
+    spec = settings.reranker or ""
+    try:
+        build_reranker(spec, api_key=_open(settings.openai_api_key), base_url=settings.openai_base_url)
+    except ConfigurationError as error:
+        return Finding("reranker", "bad", spec, error.detail)
+    return _good("reranker", f"{spec} loads")
 
 
 def _stores(settings: Settings, data_dir: Path) -> Iterator[Finding]:

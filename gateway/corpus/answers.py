@@ -22,6 +22,7 @@ from gateway.corpus.context_schemas import (
     TurnOut,
 )
 from gateway.corpus.embedders import Embedder
+from gateway.corpus.search import Reranker
 from gateway.db import Database, new_id
 from gateway.errors import NotFound, StoreUnavailable
 from gateway.insights import repository
@@ -63,7 +64,14 @@ class Turn:
         return self.context.passages
 
 
-async def prepare(db: Database, embedder: Embedder, principal: Principal, asked: AnswerIn) -> Turn:
+async def prepare(
+    db: Database,
+    embedder: Embedder,
+    principal: Principal,
+    asked: AnswerIn,
+    *,
+    reranker: Reranker | None = None,
+) -> Turn:
     history: list[tuple[str, str]] = []
     if asked.conversation_id is not None:
         async with db.tenant_session(principal.mandate_id) as session:
@@ -76,7 +84,7 @@ async def prepare(db: Database, embedder: Embedder, principal: Principal, asked:
         feature_instance_id=asked.feature_instance_id,
         origin=asked.origin,
     )
-    context = await build_context(db, embedder, principal, wanted)
+    context = await build_context(db, embedder, principal, wanted, reranker=reranker)
     return Turn(principal, asked, context, history, asked.conversation_id or new_id())
 
 

