@@ -10,7 +10,8 @@ import signal
 import sys
 import threading
 
-from connectors.sandbox.server import available, start
+from connectors.sandbox.address import available
+from connectors.sandbox.server import start
 
 
 def main() -> None:

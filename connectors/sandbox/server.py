@@ -7,66 +7,20 @@ heavy), `world` (`make(clock) -> World`) and `app` (`build(world) -> Starlette`,
 import asyncio
 import socket
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
-from importlib.util import find_spec
 from typing import cast
 
 import uvicorn
 from starlette.applications import Starlette
 
+from connectors.sandbox.address import HOST, Address
 from connectors.sandbox.clock import Clock
 from connectors.sandbox.control import control_routes
 from connectors.sandbox.middleware import Watched
 from connectors.sandbox.world import World
 
-HOST = "127.0.0.1"
-VENDORS = ("msft", "google", "clickup")
 _STOP_SECONDS = 10.0
-
-
-def available() -> tuple[str, ...]:
-    """The vendors whose sandbox is part of this installation."""
-    here = [name for name in VENDORS if find_spec(f"connectors.sandbox.{name}")]
-    return tuple(name for name in here if find_spec(f"connectors.sandbox.{name}.app"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Address:
-    """Where one sandbox lives, and what an application registered there must know. Can be had before it runs."""
-
-    authority: str
-    port: int
-    second_port: int
-
-    @property
-    def url(self) -> str:
-        return f"http://{HOST}:{self.port}"
-
-    @property
-    def second_url(self) -> str:
-        """Another origin of the same server: downloads live there, as they do at the vendors."""
-        return f"http://{HOST}:{self.second_port}"
-
-    @property
-    def control_url(self) -> str:
-        return f"{self.url}/_control"
-
-    @property
-    def endpoints(self) -> Mapping[str, str]:
-        return import_module(f"connectors.sandbox.{self.authority}.registration").endpoints(
-            self.url, self.second_url
-        )
-
-    @property
-    def client_id(self) -> str:
-        return import_module(f"connectors.sandbox.{self.authority}.registration").CLIENT_ID
-
-    @property
-    def client_secret(self) -> str:
-        return import_module(f"connectors.sandbox.{self.authority}.registration").CLIENT_SECRET
 
 
 class _Bound:

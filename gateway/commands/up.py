@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import SecretStr
@@ -16,6 +16,9 @@ from gateway.embedded.instance import Instance, chosen_data_dir
 from gateway.embedded.preflight import check_folder, check_port
 from gateway.embedded.private_files import private_folder, write_private
 from gateway.settings import Settings
+
+if TYPE_CHECKING:
+    from gateway.embedded.sandboxes import Sandboxes
 
 EXAMPLES = "Example: catchment up --demo --port 8440 --data-dir ./data"
 # A log of this size is put aside at the next start; one predecessor is kept.
@@ -50,7 +53,7 @@ class Terminal:
 
 def up(
     demo: Annotated[
-        bool, typer.Option("--demo", help="with a mandate, users and documents to look at")
+        bool, typer.Option("--demo", help="with a mandate, users, documents and vendors to play with")
     ] = False,
     port: Annotated[int | None, typer.Option(help="port of the console and API; 0 for any free one")] = None,
     host: Annotated[str | None, typer.Option(help="address to listen on; default this machine only")] = None,
@@ -71,6 +74,7 @@ def up(
     configure_logs(log_format=log_format, level=settings.log_level, data_dir=folder, show=terminal.line)
     where = host or settings.host
     chosen = check_port(where, settings.port if port is None else port)
+    sandboxes = _sandboxes(folder, settings) if demo else None
     plan = Plan(
         data_dir=folder,
         host=where,
@@ -79,7 +83,9 @@ def up(
         owner_database_url=_secret(settings.owner_database_url),
         redis_url=_secret(settings.redis_url),
         secret_key=_secret(settings.secret_key),
-        environment={"CATCHMENT_LOG_FORMAT": log_format},
+        environment={"CATCHMENT_LOG_FORMAT": log_format, **(sandboxes.environment if sandboxes else {})},
+        services=[sandboxes.service()] if sandboxes else [],
+        companions=sandboxes.listen if sandboxes else lambda: True,
     )
 
     def prepare(owner_url: str, runtime_url: str, _redis_url: str) -> Mapping[str, object]:
@@ -87,7 +93,8 @@ def up(
 
         migrate(owner_url)
         base_url = settings.public_url or _address(where, chosen)
-        return asyncio.run(_seed(runtime_url, folder, base_url, demo=demo))
+        seeded = asyncio.run(_seed(runtime_url, folder, base_url, demo=demo))
+        return {**seeded, "sandbox": sandboxes.described if sandboxes else {}}
 
     asyncio.run(
         run_instance(plan, prepare=prepare, on_ready=terminal.ready, show=terminal.child_line, emit=emit)
@@ -116,6 +123,16 @@ async def _seed(runtime_url: str, data_dir: Path, base_url: str, *, demo: bool) 
     if owner.key != known:
         write_private(kept, owner.key)
     return {"login_url": login_url, "api_key": owner.key}
+
+
+def _sandboxes(data_dir: Path, settings: Settings) -> "Sandboxes | None":
+    """For every vendor at which no application of the operator's own is set."""
+    from connectors.sandbox.address import VENDORS  # noqa: PLC0415
+    from gateway.embedded.sandboxes import Sandboxes  # noqa: PLC0415
+
+    configured = [name for name in VENDORS if getattr(settings, f"{name}_client_id")]
+    sandboxes = Sandboxes.kept(data_dir, configured)
+    return sandboxes if sandboxes.addresses else None
 
 
 def _secret(value: SecretStr | None) -> str | None:

@@ -45,8 +45,9 @@ class Plan:
     secret_key: str | None = None
     # For gateway and worker, over the environment of this process.
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    # Started after `prepare`, before worker and gateway.
+    # Started after `prepare`, before worker and gateway; nobody waits for them until `companions` says they are there.
     services: Sequence[Service] = ()
+    companions: Callable[[], bool] = lambda: True
     gateway_command: Sequence[str] = (sys.executable, "-m", "gateway", "gateway")
     worker_command: Sequence[str] = (sys.executable, "-m", "workers")
 
@@ -190,7 +191,7 @@ class _Run:
             name="gateway",
             command=[*plan.gateway_command, "--host", plan.host, "--port", str(plan.port)],
             environment=environment,
-            ready=self._answers,
+            ready=lambda pid: self._answers(pid) and plan.companions(),
         )
         marked = orphans.mark(plan.data_dir)
         return [
