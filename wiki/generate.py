@@ -156,6 +156,31 @@ def commands() -> str:
     )
 
 
+def formats() -> str:
+    from workers.pipeline.describe import engine_version  # noqa: PLC0415
+    from workers.pipeline.extract import FORMATS, MIME_TYPES  # noqa: PLC0415
+
+    def version(format_: Any) -> str:
+        if format_.engine == "tesseract":
+            return "as installed"
+        return (engine_version(format_) or "missing") if format_.engine else "as Python"
+
+    return table(
+        ("format", "engine", "pinned version", "largest file", "child", "types"),
+        (
+            (
+                code(item.name),
+                item.engine or "standard library",
+                version(item),
+                f"{item.input_bytes >> 20} MB",
+                "its own" if item.isolated else "resident",
+                " ".join(code(mime) for mime, name in MIME_TYPES.items() if name == item.name),
+            )
+            for item in FORMATS.values()
+        ),
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "settings": settings,
     "events": events,
@@ -163,6 +188,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics": metrics,
     "crashpoints": crashpoints,
     "commands": commands,
+    "formats": formats,
 }
 
 

@@ -53,6 +53,18 @@ def bench_search(
     _show(asyncio.run(benchmarks.bench_search(chunks, measured=queries, tell=_tell)), as_json=as_json)
 
 
+@bench.command("extract", epilog="Example: catchment bench extract --seconds 5 --format docx --json")
+def bench_extract(
+    seconds: Annotated[float, typer.Option(min=0.1, help="how long to measure each format")] = 3.0,
+    only: Annotated[list[str] | None, typer.Option("--format", help="only this one; may be repeated")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Documents and megabytes per second of every format inside the limited child, against its reader called bare."""
+    from gateway.commands.formats import ask_workers  # noqa: PLC0415 - with what it starts
+
+    _show(ask_workers("workers.bench_extract", str(seconds), *(only or [])), as_json=as_json)
+
+
 def _quiet() -> None:
     from gateway.logs import configure_logs  # noqa: PLC0415 - structlog brings rich along
 

@@ -130,7 +130,7 @@ async def test_another_engine_by_policy_indexes_anew(db, tenant, bench):
     assert second[0].outcome == "duplicate"
     await bench.drain(tenant)
     await rows_of(
-        db, tenant, 'UPDATE mandate SET policy = \'{"extraction": {"html": "unstructured"}}\' RETURNING id'
+        db, tenant, 'UPDATE mandate SET policy = \'{"extraction": {"html": "unstructured"}}\' RETURNING slug'
     )
     third = await bench.hand_in(tenant, request)
     assert third[0].outcome == "queued"
