@@ -99,6 +99,7 @@ class RemoteItem(Tenant, Base):
     reason: Mapped[str | None]
     document_id: Mapped[UUID | None]
     urgent: Mapped[bool]
+    with_parent: Mapped[bool] = mapped_column(server_default="false")
     generation: Mapped[int]
     seen_at: Mapped[datetime] = mapped_column(server_default=func.now())
 

@@ -18,11 +18,11 @@ _RECORD = """
 jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
     external_id text, source_kind text, name text, container_id text, parent_id text, path text, uri text,
     mime_type text, size bigint, version text, modified_at timestamptz, metadata jsonb, handle jsonb, state text,
-    reason text, urgent boolean, generation integer)
+    reason text, urgent boolean, with_parent boolean, generation integer)
 """
 _LISTED = (
     "source_kind, name, container_id, parent_id, path, uri, mime_type, size, version, modified_at, metadata, handle, "
-    "state, reason, urgent, generation"
+    "state, reason, urgent, with_parent, generation"
 )
 # Its document is to be erased: it is gone upstream, or is one that must not be indexed any more. What a quota or the
 # mandate's policy keeps out stays as it was.
@@ -98,6 +98,44 @@ async def upsert_items(
             "rows": _json(rows),
         },
     )
+
+
+async def keep_children(
+    session: AsyncSession, data_source_id: UUID, parents: Sequence[str], generation: int
+) -> None:
+    """What is only found by reading its parent is there as long as the parent is listed."""
+    await session.execute(
+        text(
+            """
+            UPDATE remote_item SET generation = :generation
+            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND parent_id = ANY(:parents)
+              AND with_parent AND generation < :generation
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "data_source_id": data_source_id,
+            "parents": list(parents),
+            "generation": generation,
+        },
+    )
+
+
+async def children_of(
+    session: AsyncSession, data_source_id: UUID, parents: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Parent and child of what was found by reading parents and has not ended."""
+    rows = await session.execute(
+        text(
+            """
+            SELECT parent_id, external_id FROM remote_item
+            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND parent_id = ANY(:parents)
+              AND with_parent AND state <> 'deleted'
+            """
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "parents": list(parents)},
+    )
+    return [(row.parent_id, row.external_id) for row in rows]
 
 
 async def settle_items(

@@ -84,6 +84,7 @@ def upgrade() -> None:
             reason text,
             document_id uuid,
             urgent boolean NOT NULL DEFAULT false,
+            with_parent boolean NOT NULL DEFAULT false, -- found by reading its parent; no listing names it
             generation integer NOT NULL,
             seen_at timestamptz NOT NULL DEFAULT now(),
             PRIMARY KEY (mandate_id, data_source_id, external_id),

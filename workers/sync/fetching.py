@@ -41,8 +41,8 @@ from gateway.settings import Settings, get_settings
 from gateway.tenancy.schemas import Policy
 from workers.sync import errands
 from workers.sync.fence import Lost, fenced
-from workers.sync.handover import Sender, blob, cleaned, item_of
-from workers.sync.pages import settled
+from workers.sync.handover import Sender, blob, cleaned, item_of, ledger_row, objects
+from workers.sync.pages import rule, settled
 from workers.sync.progress import Bulletin, Tally, count
 from workers.sync.reconcile import bury
 
@@ -257,13 +257,15 @@ class Load:
         parents = await items.documents_of(
             session, source.id, sorted({one.row.parent_id for one in came if one.row.parent_id})
         )
-        ready: list[tuple[Brought, Any, bytes]] = []
+        ready: list[tuple[Brought, Any, bytes | None]] = []
         for one in came:
             assert one.fetched is not None  # noqa: S101 - chosen by the caller
-            digest = hashlib.sha256(one.fetched.data).digest()
+            parts = one.fetched.parts
+            digest = hashlib.sha256(one.fetched.data).digest() if parts is None else None
             item = item_of(one.row)
+            content = blob(digest) if digest is not None else objects(parts or ())
             request = sender.request(
-                item, blob(digest), parent=parents.get(one.row.parent_id or ""), urgent=one.row.urgent
+                item, content, parent=parents.get(one.row.parent_id or ""), urgent=one.row.urgent
             )
             if request is None:
                 one.reason, one.permanent, one.fetched = "invalid", True, None
@@ -273,7 +275,7 @@ class Load:
             ready.append((one, request, digest))
         if not ready:
             return
-        contents = {digest: one.fetched.data for one, _, digest in ready if one.fetched}
+        contents = {digest: one.fetched.data for one, _, digest in ready if one.fetched and digest}
         await self.desk.blobs.add(session, sorted(contents.items()))
         handles = await request_ingestions(
             session, [request for _, request, _ in ready], blobs=self.desk.blobs
@@ -289,6 +291,43 @@ class Load:
         ]
         await items.settle_items(session, source.id, cleaned(rows))
         await repository.clear_failures(session, source.id, [row["external_id"] for row in rows])
+        await self._note_children(session, source, [one for one, _, _ in ready], tally)
+
+    async def _note_children(
+        self, session: AsyncSession, source: Row[Any], came: Sequence[Brought], tally: dict[bool, Tally]
+    ) -> None:
+        """What hangs on an item and was found with it: listed now, or gone if it was there before."""
+        told = {one.row.external_id: one for one in came if one.fetched and one.fetched.children is not None}
+        if not told:
+            return
+        children = {
+            child.external_id: (child, one)
+            for one in told.values()
+            for child in (one.fetched.children if one.fetched else None) or ()
+        }
+        known = await items.lock_known(session, source.id, sorted(children))
+        rows: list[dict[str, Any]] = []
+        for child, one in children.values():
+            ruling = rule(child, known.get(child.external_id))
+            rows.append(
+                ledger_row(
+                    child,
+                    state=ruling.state,
+                    reason=ruling.reason,
+                    urgent=one.row.urgent,
+                    generation=source.listing_generation,
+                    with_parent=True,
+                )
+            )
+        await items.upsert_items(session, source.id, source.connection_id, rows)
+        gone = [
+            {"external_id": child, "container_id": None, "reason": "deleted"}
+            for _, child in await items.children_of(session, source.id, sorted(told))
+            if child not in children
+        ]
+        if gone:
+            await items.entomb(session, source.id, gone, [], state="deleted")
+            tally[False].deleted += len(gone)
 
     async def _end(
         self, session: AsyncSession, source: Row[Any], gone: Sequence[Brought], tally: dict[bool, Tally]

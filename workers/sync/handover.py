@@ -29,7 +29,13 @@ def cleaned(value: Any) -> Any:
 
 
 def ledger_row(
-    item: Item, *, state: str, reason: str | None, urgent: bool, generation: int
+    item: Item,
+    *,
+    state: str,
+    reason: str | None,
+    urgent: bool,
+    generation: int,
+    with_parent: bool = False,
 ) -> dict[str, Any]:
     return cleaned(
         {
@@ -49,6 +55,7 @@ def ledger_row(
             "state": state,
             "reason": reason,
             "urgent": urgent,
+            "with_parent": with_parent,
             "generation": generation,
         }
     )

@@ -14,7 +14,15 @@ from uuid import UUID
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from connectors.kit.contract import AuthRevoked, CursorLost, Mode, Page, Throttled, VendorUnavailable
+from connectors.kit.contract import (
+    AuthRevoked,
+    CursorLost,
+    ListingDue,
+    Mode,
+    Page,
+    Throttled,
+    VendorUnavailable,
+)
 from gateway.connections import sync_item_repository as items
 from gateway.connections import sync_repository as repository
 from gateway.connections.places import Places, policy_of
@@ -157,14 +165,15 @@ class Walk:
             if source.phase == "lost" and self.pages == 0:
                 raise VendorUnavailable("the vendor forgets the cursor of a listing that has just begun")
             await self._open_listing(session, source, lost.cursor, full=lost.cursor is None, phase="lost")
-            emit_on_commit(
-                session,
-                "ingestion.connection.cursor.lost",
-                connectionId=str(source.connection_id),
-                part=source.surface,
-                container=lost.container_id,
-                generation=source.listing_generation + 1,
-            )
+            if not isinstance(lost, ListingDue):  # that is the vendor's ordinary way to tell what ended
+                emit_on_commit(
+                    session,
+                    "ingestion.connection.cursor.lost",
+                    connectionId=str(source.connection_id),
+                    part=source.surface,
+                    container=lost.container_id,
+                    generation=source.listing_generation + 1,
+                )
         await errands.step_aside(self.db, self.mandate_id, self.job)
 
     async def _commit(self, page: Page, cursor: str | None) -> None:

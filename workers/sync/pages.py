@@ -59,6 +59,8 @@ class PageWriter:
         rulings = {item.external_id: rule(item, known.get(item.external_id)) for item in listed.values()}
         rows = [self._row(item, rulings[item.external_id], generation) for item in listed.values()]
         await items.upsert_items(self._session, self._source.id, self._source.connection_id, rows)
+        if page.listing and listed:
+            await items.keep_children(self._session, self._source.id, sorted(listed), generation)
         await self._tell_gated([item for item in listed.values() if rulings[item.external_id].gated], known)
         await self._hand_over(
             [item for item in listed.values() if rulings[item.external_id].hand_over], known
