@@ -182,6 +182,7 @@ async def no_vectors_left(world: World) -> bool:
     return row.n == 0
 
 
+@pytest.mark.timeout(1200)
 async def test_a_user_erased_at_any_crash_point_leaves_nothing(db, tenant, house, database_urls):
     door = await house.start_gateway()
     world = World(db, house, door, tenant, database_urls)
