@@ -72,9 +72,8 @@ class Offer:
         own = self.request.connection_id is None and self.request.scope == "personal"
         return (*self.source, self.request.user_id if own else None)
 
-    def existing(self, rows: Iterable[Row[Any]]) -> Row[Any] | None:
-        """Which of the rows this is about: the user's own or the shared one, or the other if it changes its scope."""
-        found = [row for row in rows if (row.connection_id, row.source_kind, row.source_id) == self.source]
+    def existing(self, found: Sequence[Row[Any]]) -> Row[Any] | None:
+        """Which of the source's rows this is about: the user's own or the shared one, or the other if its scope changes."""
         if self.request.connection_id is not None:
             return found[0] if found else None
         mine, personal = self.request.user_id, self.request.scope == "personal"
@@ -347,7 +346,14 @@ async def _existing(session: AsyncSession, offers: list[Offer]) -> dict[ObjectKe
     rows = await repository.lock_documents(
         session, [offer.source for offer in offers], [offer.request.user_id for offer in offers]
     )
-    found = {offer.key: row for offer in offers if (row := offer.existing(rows)) is not None}
+    by_source: dict[repository.ObjectKey, list[Row[Any]]] = {}
+    for row in rows:
+        by_source.setdefault((row.connection_id, row.source_kind, row.source_id), []).append(row)
+    found = {
+        offer.key: row
+        for offer in offers
+        if (row := offer.existing(by_source.get(offer.source, ()))) is not None
+    }
     if len({row.id for row in found.values()}) < len(found):
         raise ContentInvalid("The batch names one object twice, once as personal and once as shared.")
     return found
@@ -417,6 +423,8 @@ async def _duplicates(
         return {}
     described = [offer.row() for offer in offers if may_replace(existing[offer.key])]
     changed = await repository.describe_documents(session, described) if described else set[UUID]()
+    if changed:
+        await repository.let_attachments_follow(session, changed)
     await repository.add_timeline(
         session, [_moment(document_id, "described") for document_id in sorted(changed)]
     )
