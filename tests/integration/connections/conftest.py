@@ -44,6 +44,7 @@ def vendor(monkeypatch: pytest.MonkeyPatch) -> Vendor:
     made = Vendor()
     monkeypatch.setattr(registry, "authority", lambda name: made)
     monkeypatch.setattr(registry, "webhooks", lambda name: made)
+    monkeypatch.setattr(registry, "surface", lambda name, part, workplace: made)
     monkeypatch.setattr(registry, "default_endpoints", lambda name: {"api": "https://vendor.example"})
     return made
 

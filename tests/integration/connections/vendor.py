@@ -20,6 +20,7 @@ from connectors.kit.contract import (
     Delivery,
     Notice,
     Tokens,
+    Watch,
 )
 
 CLIENT_SECRET = "canary-client-secret-4711"
@@ -41,6 +42,7 @@ class Vendor:
     accounts: dict[str, str] = field(default_factory=dict)  # access token → account
     refreshes: int = 0
     taken_back: list[str] = field(default_factory=list)
+    unwatched: list[str] = field(default_factory=list)
     life: timedelta = timedelta(hours=1)
     answers: dict[str, Any] = field(default_factory=dict)  # trouble to raise, by call
 
@@ -118,6 +120,11 @@ class Vendor:
         self.taken_back.append(tokens.refresh_token or tokens.access_token)
         self.grants.pop(tokens.refresh_token or "", None)
         return True
+
+    async def unwatch(self, known: Sequence[Watch]) -> None:
+        if trouble := self.answers.get("unwatch"):
+            raise trouble
+        self.unwatched += [watch.vendor_id for watch in known]
 
     # -- push: the body is `id|secret|delivery|kind` per line
 
