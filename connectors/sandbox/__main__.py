@@ -6,12 +6,13 @@ vendor there is. One line of JSON says that they answer, and where. They end wit
 
 import argparse
 import json
+import os
 import signal
 import sys
 import threading
 
 from connectors.sandbox.address import available
-from connectors.sandbox.server import start
+from connectors.sandbox.server import listening, start
 
 
 def main() -> None:
@@ -34,14 +35,15 @@ def main() -> None:
     def port_of(ports: list[int], index: int) -> int:
         return ports[index] if index < len(ports) else 0
 
+    # All listen before the first is built, and whoever else starts at the same time goes first.
+    sockets = [
+        listening(port_of(asked.port, index), port_of(asked.second_port, index))
+        for index in range(len(authorities))
+    ]
+    os.nice(5)
     running = [
-        start(
-            authority,
-            seed=asked.seed,
-            port=port_of(asked.port, index),
-            second_port=port_of(asked.second_port, index),
-        )
-        for index, authority in enumerate(authorities)
+        start(authority, seed=asked.seed, sockets=pair)
+        for authority, pair in zip(authorities, sockets, strict=True)
     ]
     where = {each.address.authority: {"url": each.url, "controlUrl": each.control_url} for each in running}
     sys.stdout.write(json.dumps({"ready": where}) + "\n")

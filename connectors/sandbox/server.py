@@ -21,14 +21,15 @@ from connectors.sandbox.middleware import Watched
 from connectors.sandbox.world import World
 
 _STOP_SECONDS = 10.0
+Sockets = tuple[socket.socket, socket.socket]
 
 
 class _Bound:
     """A vendor's world behind two listening sockets."""
 
-    def __init__(self, authority: str, *, port: int, second_port: int, seed: str, clock: Clock) -> None:
-        self.sockets = [_listening(port), _listening(second_port)]
-        ports: list[int] = [each.getsockname()[1] for each in self.sockets]
+    def __init__(self, authority: str, *, sockets: Sockets, seed: str, clock: Clock) -> None:
+        self.sockets = list(sockets)
+        ports: list[int] = [each.getsockname()[1] for each in sockets]
         self.address = Address(authority=authority, port=ports[0], second_port=ports[1])
         vendor = f"connectors.sandbox.{authority}"
         self.world = cast("World", import_module(f"{vendor}.world").make(clock))
@@ -50,7 +51,12 @@ class _Bound:
         self.server = uvicorn.Server(config)
 
 
-def _listening(port: int) -> socket.socket:
+def listening(port: int = 0, second_port: int = 0) -> Sockets:
+    """From here on whoever connects only waits; 0 is any free port."""
+    return _listener(port), _listener(second_port)
+
+
+def _listener(port: int) -> socket.socket:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((HOST, port))
@@ -85,12 +91,7 @@ class RunningSandbox:
 
 
 def start(
-    authority: str,
-    *,
-    seed: str = "empty",
-    port: int = 0,
-    second_port: int = 0,
-    at: datetime | None = None,
+    authority: str, *, seed: str = "empty", sockets: Sockets | None = None, at: datetime | None = None
 ) -> RunningSandbox:
-    """Port 0 is any free one; `at` holds the clock still until the control API advances it."""
-    return RunningSandbox(_Bound(authority, port=port, second_port=second_port, seed=seed, clock=Clock(at)))
+    """Without sockets on any free ports; `at` holds the clock still until the control API advances it."""
+    return RunningSandbox(_Bound(authority, sockets=sockets or listening(), seed=seed, clock=Clock(at)))

@@ -2,12 +2,12 @@
 
 import asyncio
 import re
+import ssl
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import httpx
 
 from connectors.sandbox.msft.graph import Call, GraphError, Json, Reply, collection, iso, normal, parsed_time
 from connectors.sandbox.msft.registration import CLIENT_ID, TENANT_ID
@@ -125,18 +125,11 @@ class Push:
 
     async def _send(self, url: str, bodies: list[Json]) -> None:
         for attempt in range(_TRIES):
-            status = await self._post(url, bodies)
+            status, _, _ = await posted(url, body={"value": bodies})
             self.delivered.append({"url": url, "status": status, "attempt": attempt + 1, "value": bodies})
             if 200 <= status < 300:
                 return
             await asyncio.sleep(_PAUSE * 2**attempt)
-
-    async def _post(self, url: str, bodies: list[Json]) -> int:
-        async with httpx.AsyncClient(timeout=10, trust_env=False) as client:
-            try:
-                return (await client.post(url, json={"value": bodies})).status_code
-            except httpx.HTTPError:
-                return 0
 
     # -- orders of the control API
 
@@ -184,6 +177,27 @@ class Push:
                 "lifecycleEvent": event,
             }
             await self._send(each.lifecycle_url or each.url, [body])
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """Reading the certificates for every delivery would hold everybody up."""
+    return ssl.create_default_context()
+
+
+async def posted(url: str, *, body: Json | None = None) -> tuple[int, str, str]:
+    """Status, content type and text of the answer; status 0 when there is none within ten seconds."""
+    import httpx  # noqa: PLC0415 - most worlds never push
+
+    try:
+        async with httpx.AsyncClient(timeout=10, trust_env=False, verify=_trust()) as client:
+            if body is None:
+                answer = await client.post(url, headers={"Content-Type": "text/plain; charset=utf-8"})
+            else:
+                answer = await client.post(url, json=body)
+    except httpx.HTTPError:
+        return 0, "", ""
+    return answer.status_code, answer.headers.get("content-type", ""), answer.text
 
 
 # -- the routes of Graph
@@ -235,16 +249,8 @@ async def _handshake(call: Call, url: str) -> None:
     """The receiver proves that it listens by saying the token back, decoded, as plain text."""
     token = f"Validation: Testing client application + reachability {call.world.ids.guid('validation')}"
     joined = f"{url}{'&' if '?' in url else '?'}validationToken={quote(token)}"
-    try:
-        async with httpx.AsyncClient(timeout=10, trust_env=False) as client:
-            answer = await client.post(joined, headers={"Content-Type": "text/plain; charset=utf-8"})
-        good = (
-            answer.status_code == 200
-            and answer.headers.get("content-type", "").startswith("text/plain")
-            and answer.text == token
-        )
-    except httpx.HTTPError:
-        good = False
+    status, kind, text = await posted(joined)
+    good = status == 200 and kind.startswith("text/plain") and text == token
     if not good:
         raise GraphError(
             400,
