@@ -277,7 +277,7 @@ class Drive(ContainerSurface[Shelf]):
 
     async def fetch(self, item: Item) -> Fetched:
         file_id = item.handle.get("target") or item.external_id
-        kind = item.handle.get("mimeType") or item.mime_type or ""
+        kind = item.handle.get("kind", "")
         try:
             if is_native(kind):
                 return await self._exported(file_id, kind, item.name)

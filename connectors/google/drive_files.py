@@ -43,6 +43,11 @@ def is_native(mime_type: str) -> bool:
     return mime_type in EXPORTS
 
 
+def exported_type(mime_type: str) -> str:
+    """What its bytes will be."""
+    return EXPORTS[mime_type][0][0] if mime_type in EXPORTS else mime_type
+
+
 def exports_of(mime_type: str) -> Sequence[tuple[str, str]]:
     return EXPORTS[mime_type]
 
@@ -113,12 +118,12 @@ class Listed:
         }
         if is_folder:
             return Item(**common, mime_type=FOLDER)
-        content, handle = file, dict[str, str]()
+        content, handle = file, {"kind": str(file["mimeType"])}
         if file["mimeType"] == SHORTCUT:
             target = await self._target(file, find)
             if target is None:
                 return Item(**common, mime_type=SHORTCUT, version=file.get("modifiedTime"), skip="shortcut")
-            content, handle = target, {"target": target["id"], "mimeType": target["mimeType"]}
+            content, handle = target, {"target": str(target["id"]), "kind": str(target["mimeType"])}
         owner = next(
             (one["emailAddress"] for one in content.get("owners", ()) if one.get("emailAddress")), ""
         )
@@ -127,7 +132,7 @@ class Listed:
         return Item(
             **common,
             version=version_of(content),
-            mime_type=content["mimeType"],
+            mime_type=exported_type(content["mimeType"]),
             size=None if is_native(content["mimeType"]) else _number(content.get("size")),
             metadata={name: value for name, value in told.items() if value},
             handle=handle,

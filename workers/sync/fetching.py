@@ -22,8 +22,10 @@ from connectors.kit.contract import (
     Fetched,
     ItemFailed,
     ItemGone,
+    Page,
     Surface,
     Throttled,
+    Tombstone,
     VendorUnavailable,
 )
 from gateway.connections import sync_item_repository as items
@@ -229,7 +231,8 @@ class Load:
             return Brought(row, reason="unavailable", detail="the vendor did not answer as it should")
         except Exception as error:  # noqa: BLE001 - one bad item costs one item
             return Brought(row, reason="error", detail=type(error).__name__)
-        if len(fetched.data) > get_settings().upload_limit_bytes:
+        size = len(fetched.data) + 4 * sum(len(part.text) for part in fetched.parts or ())
+        if size > get_settings().upload_limit_bytes:
             return Brought(row, reason="too_large", permanent=True)
         return Brought(row, fetched)
 
@@ -241,7 +244,9 @@ class Load:
             # Whatever was listed anew, ended or erased while we downloaded is not what we hold.
             current = [one for one in brought if _unchanged(one.row, known.get(one.row.external_id))]
             tally = {True: Tally(), False: Tally()}
-            await self._hand_in(session, source, [one for one in current if one.fetched], tally)
+            sender = Sender(source, await policy_of(session, source))
+            await self._hand_in(session, sender, [one for one in current if one.fetched], tally)
+            await self._take_children(session, sender, [one for one in current if one.fetched], tally)
             await self._end(session, source, [one for one in current if one.gone], tally)
             await self._fail(session, source, [one for one in current if one.reason], tally)
             run = dict(source.run)
@@ -251,9 +256,9 @@ class Load:
         self.handed += len(brought)
 
     async def _hand_in(
-        self, session: AsyncSession, source: Row[Any], came: Sequence[Brought], tally: dict[bool, Tally]
+        self, session: AsyncSession, sender: Sender, came: Sequence[Brought], tally: dict[bool, Tally]
     ) -> None:
-        sender = Sender(source, await policy_of(session, source))
+        source = sender.source
         parents = await items.documents_of(
             session, source.id, sorted({one.row.parent_id for one in came if one.row.parent_id})
         )
@@ -270,7 +275,7 @@ class Load:
             if request is None:
                 one.reason, one.permanent, one.fetched = "invalid", True, None
                 continue
-            if one.fetched.mime_type and request.mime_type is None:
+            if one.fetched.mime_type:  # what came may be an export of what was listed
                 request = request.model_copy(update={"mime_type": one.fetched.mime_type.lower()})
             ready.append((one, request, digest))
         if not ready:
@@ -328,6 +333,39 @@ class Load:
         if gone:
             await items.entomb(session, source.id, gone, [], state="deleted")
             tally[False].deleted += len(gone)
+
+    async def _take_children(
+        self, session: AsyncSession, sender: Sender, came: Sequence[Brought], tally: dict[bool, Tally]
+    ) -> None:
+        """What hangs on a download and was found with it; what was found before and is not there any more ends."""
+        for urgent in (False, True):
+            families = {
+                one.row.external_id: one.fetched.children
+                for one in came
+                if one.fetched is not None and one.fetched.children is not None and one.row.urgent == urgent
+            }
+            if not families:
+                continue
+            named = {child.external_id: child for children in families.values() for child in children}
+            before = await items.children_of(session, sender.source.id, sorted(families))
+            page = Page(
+                next_cursor="",
+                upserts=list(named.values()),
+                tombstones=[
+                    Tombstone(external_id=row.external_id) for row in before if row.external_id not in named
+                ],
+            )
+            writer = PageWriter(
+                session,
+                sender.source,
+                sender,
+                self.desk.blobs,
+                now=self.desk.clock(),
+                urgent=urgent,
+                found=True,
+            )
+            applied = await writer.apply(page, sender.source.listing_generation)
+            tally[urgent].add(applied.tally)
 
     async def _end(
         self, session: AsyncSession, source: Row[Any], gone: Sequence[Brought], tally: dict[bool, Tally]

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from connectors.sandbox.google.answers import GoogleError, Json, chosen, not_found, rate_limited
+from connectors.sandbox.google.answers import GoogleError, Json, chosen, not_found
 from connectors.sandbox.world import NoSuchObject
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ class Door:
         return JSONResponse(chosen(found, fields) if fields else found)
 
     def _trouble(self, call: Call) -> None:
-        faults, clock = self._world.faults, self._world.clock
-        if fault := faults.take("refuse", path=call.where):
+        if fault := self._world.faults.take("refuse", path=call.where):
             options: Mapping[str, Any] = fault.options
             raise GoogleError(
                 int(options.get("status", 403)),
@@ -96,10 +95,3 @@ class Door:
                 str(options.get("message", "Refused")),
                 domain=str(options.get("domain", "global")),
             )
-        if fault := faults.take("throttle_half", path=call.where):
-            # Open and closed in turns, each for half of the period; every other refusal is a 403 with a reason.
-            period = float(fault.options.get("period", 2))
-            left = period - clock.now().timestamp() % period
-            if left <= period / 2:
-                raise rate_limited(403 if fault.hits % 2 else 429, left)
-            fault.hits -= 1
