@@ -1,5 +1,6 @@
 """What readers and editors of the corpus may do. Reads are scoped by the repository; writes are judged here."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,9 @@ from gateway.connections import repository as connections
 from gateway.connections.sync_why_service import explain
 from gateway.corpus import repository
 from gateway.corpus.schemas import ChunkOut, DocumentOut, DocumentPatch, MomentOut, ReceiptOut, WhyOut
+from gateway.db import COMMONS, Database
 from gateway.errors import NotAllowed, NotFound
+from gateway.ingestion import repository as ingestion
 from gateway.ingestion.schemas import IngestionRequest
 from gateway.tenancy.access import Principal
 
@@ -41,6 +44,32 @@ _REASONS = {
     "attempts": "It failed on every try; see the error and retry it with reindex.",
     "embedder_refused": "The embedding service refused its text.",
 }
+
+
+def home_of(scope: str, principal: Principal) -> UUID:
+    """Where something of this scope is kept: what is for everybody belongs to the commons."""
+    return COMMONS if scope == "global" else principal.mandate_id
+
+
+def in_commons(principal: Principal) -> Principal:
+    """The same caller among what is everybody's: operators look after it, everybody else reads it."""
+    if "operator" in principal.scopes:
+        return replace(principal, mandate_id=COMMONS, role="admin", scopes=principal.scopes | {"admin"})
+    return replace(principal, mandate_id=COMMONS, role="member", scopes=principal.scopes & {"read"})
+
+
+async def caller_at(
+    db: Database, document_id: UUID, principal: Principal, *, writing: bool = False
+) -> Principal:
+    """The caller in the mandate that holds the document: their own or, for what is everybody's, the commons."""
+    for who in (principal, in_commons(principal)):
+        async with db.tenant_session(who.mandate_id) as session:
+            found = await repository.find_document(session, document_id, who.user_id)
+        if found is not None and writing and who.mandate_id != principal.mandate_id and not who.is_admin:
+            raise NotAllowed("What is for everybody is changed by operators.")
+        if found is not None:
+            return who
+    raise NotFound(f"There is no document {document_id} here.")
 
 
 async def readable(session: AsyncSession, document_id: UUID, principal: Principal) -> Row[Any]:
@@ -88,8 +117,10 @@ async def describe(session: AsyncSession, row: Row[Any], patch: DocumentPatch, p
         name: value for name, value in patch.model_dump(exclude_unset=True).items() if value is not None
     }
     scope = fields.get("scope", row.scope)
-    if scope == "global":
-        raise NotAllowed("Global documents are written in the commons by operators.")
+    if "global" in {scope, row.scope} and scope != row.scope:
+        raise NotAllowed(
+            "What is for everybody is handed in as such, by an operator; a document does not move there."
+        )
     if scope == "featureInstance":
         instance = fields.get("feature_instance_id", row.feature_instance_id)
         await _require_feature_member(session, instance, principal)
@@ -97,6 +128,8 @@ async def describe(session: AsyncSession, row: Row[Any], patch: DocumentPatch, p
         raise NotAllowed("A document without a user cannot become personal.")
     if fields:
         await repository.update_description(session, row.id, fields)
+    if fields.keys() & {"scope", "feature_instance_id"}:
+        await ingestion.let_attachments_follow(session, [row.id])
 
 
 async def authorise(
@@ -106,7 +139,16 @@ async def authorise(
     if request.scope == "global":
         if "operator" not in principal.scopes:
             raise NotAllowed("Only an operator writes to the commons.")
-    elif request.scope == "featureInstance":
+        # Nobody's in particular: whose hand it came from is not for every mandate to read.
+        return request.model_copy(
+            update={
+                "user_id": None,
+                "connection_id": None,
+                "data_source_id": None,
+                "feature_instance_id": None,
+            }
+        )
+    if request.scope == "featureInstance":
         await _require_feature_member(session, request.feature_instance_id, principal)
     if request.user_id is not None and request.user_id != principal.user_id and not principal.is_admin:
         raise NotAllowed("Only an admin or an act_as key may hand in content for another user.")

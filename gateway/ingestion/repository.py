@@ -178,6 +178,27 @@ async def describe_documents(session: AsyncSession, rows: Sequence[dict[str, Any
     return {row.id for row in changed if row.changed}
 
 
+async def let_attachments_follow(session: AsyncSession, document_ids: Collection[UUID]) -> None:
+    """Whoever may see a document may see what is inside it, and nobody else."""
+    await session.execute(
+        text(
+            """
+            WITH RECURSIVE family AS (
+                SELECT id, scope, user_id, feature_instance_id FROM document
+                WHERE mandate_id = :mandate_id AND id = ANY(:ids)
+                UNION
+                SELECT d.id, f.scope, f.user_id, f.feature_instance_id FROM document d
+                JOIN family f ON d.parent_document_id = f.id WHERE d.mandate_id = :mandate_id)
+            UPDATE document d SET scope = f.scope, user_id = f.user_id, feature_instance_id = f.feature_instance_id,
+                updated_at = now()
+            FROM family f WHERE d.mandate_id = :mandate_id AND d.id = f.id AND (d.scope, d.user_id, d.feature_instance_id)
+                IS DISTINCT FROM (f.scope, f.user_id, f.feature_instance_id)
+            """
+        ),
+        {"mandate_id": tenant_of(session), "ids": list(document_ids)},
+    )
+
+
 async def latest_jobs(session: AsyncSession, document_ids: Collection[UUID]) -> dict[UUID, Row[Any]]:
     rows = await session.execute(
         text(

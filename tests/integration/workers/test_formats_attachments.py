@@ -3,6 +3,11 @@
 import base64
 
 from gateway.corpus.erasure import begin_erasure, finish_erasure
+from gateway.corpus.repository import find_document
+from gateway.corpus.schemas import DocumentPatch
+from gateway.corpus.service import describe
+from gateway.db import new_id
+from gateway.tenancy.access import Principal
 from tests.fixtures.corpus import ask, rows_of
 from tests.fixtures.mail_files import as_bytes, mail
 
@@ -70,6 +75,30 @@ async def test_what_a_new_revision_no_longer_holds_is_erased(db, tenant, bench):
     assert not [text for text in texts if "goes" in text]
     await hand_in(bench, tenant, message())
     assert len(await rows_of(db, tenant, DOCUMENTS)) == 1
+
+
+async def test_attachments_are_seen_by_whoever_may_see_the_mail(db, tenant, bench):
+    inner = message(("tief.txt", b"deep inside"), subject="Innen")
+    outer = message(("a.txt", b"outside"))
+    outer.add_attachment(inner)
+    await hand_in(bench, tenant, outer, scope="mandate")
+    assert {row.scope for row in await rows_of(db, tenant, DOCUMENTS)} == {"mandate"}
+    handle = await hand_in(bench, tenant, outer, scope="mandate", title="again")
+    assert handle.outcome == "duplicate"
+    async with db.tenant_session(tenant.mandate_id) as session:
+        mandate_wide = await find_document(session, handle.document_id, tenant.user_id)
+        principal = Principal(
+            mandate_id=tenant.mandate_id,
+            user_id=tenant.user_id,
+            role="owner",
+            scopes=frozenset({"write"}),
+            via="key",
+            credential_id=new_id(),
+        )
+        await describe(session, mandate_wide, DocumentPatch(scope="personal"), principal)
+    rows = await rows_of(db, tenant, DOCUMENTS)
+    assert [row.scope for row in rows] == ["personal"] * 4
+    assert {row.user_id for row in rows} == {tenant.user_id}
 
 
 async def test_legal_hold_keeps_what_a_new_revision_left_out(db, tenant, bench):

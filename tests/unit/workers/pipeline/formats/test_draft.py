@@ -1,0 +1,88 @@
+"""Blocks, headings and parts become one text; places survive masking."""
+
+from workers.pipeline.chunk import chunk
+from workers.pipeline.extracted import LINE, PARAGRAPH, PART
+from workers.pipeline.formats.draft import Draft, Places
+from workers.pipeline.formats.rows import column_name, write_rows
+from workers.pipeline.formats.tables import lines_of
+
+
+def test_headings_nest_and_stay_with_what_they_head():
+    draft = Draft({"kind": "office"}, sections=True)
+    draft.heading(0, "Title")
+    draft.heading(1, "One")
+    draft.block("under one")
+    draft.heading(2, "Deeper")
+    draft.heading(1, "Two")
+    draft.block("under two")
+    found = draft.finish()
+    assert found.text == "Title\nOne\nunder one\n\nDeeper\nTwo\nunder two"
+    assert [unit.heading_path for unit in found.units][-1] == "Title > Two"
+    assert [unit.level for unit in found.units] == [PART, LINE, LINE, 2, LINE, LINE]
+    assert found.units[2].locator == {"kind": "office", "section": "Title > One"}
+
+
+def test_parts_share_no_chunk_and_blank_blocks_leave_nothing():
+    draft = Draft({"kind": "office"})
+    for number in (1, 2):
+        draft.part(f"Slide {number}")
+        draft.block("  \n")
+        draft.block(f"words {number}", slide=number)
+        draft.block("more", slide=number)
+    found = draft.finish()
+    assert [unit.level for unit in found.units] == [PART, PARAGRAPH, PART, PARAGRAPH]
+    assert [item.locator["slide"] for item in chunk(found, language="en")] == [1, 2]
+
+
+def test_rows_know_their_cells_also_after_masking():
+    draft = Draft({"kind": "office"})
+    rows = [["Name", "Mail"], *([f"person {n}", f"p{n}@example.org"] for n in range(2, 400))]
+    write_rows(draft, rows, first_row=3, first_column=2, sheet="S")
+    found = draft.finish()
+    spans = [
+        (start := found.text.index(f"p{n}@example.org"), start + len(f"p{n}@example.org"), "[mail]")
+        for n in range(2, 400)
+    ]
+    for text in (found, found.replace_spans(spans)):
+        chunks = list(chunk(text, language="en"))
+        assert len(chunks) > 5
+        after = 2
+        for item in chunks:
+            first, last = (int(cell[1:]) for cell in item.locator["cellRange"].split(":"))
+            lines = item.text.split("\n")
+            assert (first, last) == (after + 1, after + len(lines))
+            assert lines[-1].startswith(f"Name: person {last - 2}")
+            after = last
+        assert after == len(rows) + 2
+
+
+def test_a_blank_row_parts_two_tables():
+    draft = Draft({})
+    write_rows(draft, [["A", "B"], ["1", "2"], ["", ""], ["C", "D"], ["3", "4"]])
+    assert draft.finish().text == "A | B\nA: 1 | B: 2\n\nC | D\nC: 3 | D: 4"
+
+
+def test_a_table_without_names_stays_as_it_is():
+    assert lines_of([["1", "2"], ["3", "4"]]) == ["1 | 2", "3 | 4"]
+    assert lines_of([["same", "same"], ["3", "4"]]) == ["same | same", "3 | 4"]
+    assert lines_of([["only"], ["one"]]) == ["only", "one"]
+    assert lines_of([["Report"], ["Name", ""], ["Name", "Age"], ["Anna", "30"]])[-1] == "Name: Anna | Age: 30"
+
+
+def test_columns_have_letters():
+    assert [column_name(number) for number in (1, 26, 27, 702, 703, 16384)] == [
+        "A",
+        "Z",
+        "AA",
+        "ZZ",
+        "AAA",
+        "XFD",
+    ]
+
+
+def test_a_place_is_found_in_the_middle_of_a_line():
+    places = Places.of_lines(
+        ["abc", "def", "ghi"], ["one", "two", "three"], lambda a, b: {"from": a, "to": b}
+    )
+    assert places.locate(1, 2) == {"from": "one", "to": "one"}
+    assert places.locate(2, 9) == {"from": "one", "to": "three"}
