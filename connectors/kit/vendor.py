@@ -179,7 +179,7 @@ class VendorClient:
             error = self._judge(answer)
             if error is None:
                 return answer
-            await self._bear(error, attempt, repeatable=repeatable)
+            await self.bear(error, attempt, repeatable=repeatable)
 
     def _judge(self, answer: Answer) -> ConnectorError | None:
         """The addresses downloads lead to know nothing of the API's errors: their refusals mean that a ticket is stale."""
@@ -194,7 +194,7 @@ class VendorClient:
         finally:
             await self._place.rate.leave()
 
-    async def _bear(self, error: ConnectorError, attempt: int, *, repeatable: bool) -> None:
+    async def bear(self, error: ConnectorError, attempt: int, *, repeatable: bool = True) -> None:
         """Waits and returns if it is worth asking again right here; raises otherwise."""
         if isinstance(error, Throttled):
             await self._place.rate.close_for(error.after)

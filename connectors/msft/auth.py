@@ -94,6 +94,10 @@ class Microsoft:
             tokens = _tokens(result)
             return tokens, await self._account(client, http, result, tokens)
 
+    async def account(self, client: Client, tokens: Tokens) -> Account:
+        async with way_out(client.endpoints.values()) as http:
+            return await self._account(client, http, {}, tokens)
+
     async def refresh(self, client: Client, tokens: Tokens) -> Tokens:
         refresh_token = tokens.refresh_token
         if refresh_token is None:

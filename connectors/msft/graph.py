@@ -126,24 +126,43 @@ class Graph:
     async def batch(
         self, paths: Sequence[str], *, headers: Mapping[str, str] | None = None, cost: float = 1.0
     ) -> Sequence[tuple[int, Any]]:
-        """Status and body of each path, in order; twenty in one request. Throttled if any of them was."""
-        answers: list[tuple[int, Any]] = []
-        for start in range(0, len(paths), BATCH):
-            asked = paths[start : start + BATCH]
-            requests = [
-                {"id": str(number), "method": "GET", "url": path, "headers": dict(headers or {})}
-                for number, path in enumerate(asked)
-            ]
-            answer = await self.client.request(
-                "POST", "$batch", json={"requests": requests}, cost=cost * len(asked)
-            )
-            found = {
-                str(entry.get("id")): entry
-                for entry in _record(answer.json()).get("responses", [])
-                if isinstance(entry, dict)
-            }
-            answers.extend(_batched(found.get(str(number))) for number in range(len(asked)))
-        return answers
+        """Status and body of each path, in order; twenty in one request. Each is throttled by itself and asked again."""
+        answers: dict[int, tuple[int, Any]] = {}
+        waiting = list(range(len(paths)))
+        attempt = 0
+        while waiting:
+            attempt += 1
+            troubles: list[ConnectorError] = []
+            for start in range(0, len(waiting), BATCH):
+                asked = {number: paths[number] for number in waiting[start : start + BATCH]}
+                for number, found in (await self._batch_once(asked, headers, cost)).items():
+                    if isinstance(found, ConnectorError):
+                        troubles.append(found)
+                    else:
+                        answers[number] = found
+            waiting = [number for number in waiting if number not in answers]
+            if waiting:
+                throttled = [one for one in troubles if isinstance(one, Throttled)]
+                worst = max(throttled, key=lambda one: one.after) if throttled else troubles[0]
+                await self.client.bear(worst, attempt)
+        return [answers[number] for number in range(len(paths))]
+
+    async def _batch_once(
+        self, asked: Mapping[int, str], headers: Mapping[str, str] | None, cost: float
+    ) -> dict[int, tuple[int, Any] | ConnectorError]:
+        requests = [
+            {"id": str(number), "method": "GET", "url": path, "headers": dict(headers or {})}
+            for number, path in asked.items()
+        ]
+        answer = await self.client.request(
+            "POST", "$batch", json={"requests": requests}, cost=cost * len(asked)
+        )
+        found = {
+            str(entry.get("id")): entry
+            for entry in _record(answer.json()).get("responses") or []
+            if isinstance(entry, dict)
+        }
+        return {number: _batched(found.get(str(number))) for number in asked}
 
     def _short(self, link: Any) -> str | None:
         """A link without our base URL: cursors hold many of them. One to a foreign host is refused here."""
@@ -152,15 +171,16 @@ class Graph:
         return self.client.address(link).removeprefix(self._base)
 
 
-def _batched(entry: Record | None) -> tuple[int, Any]:
+def _batched(entry: Record | None) -> tuple[int, Any] | ConnectorError:
+    """The answer, or why it must be asked for again."""
     if entry is None:
-        raise VendorUnavailable("a batch that was answered in part")
+        return VendorUnavailable("a batch that was answered in part")
     status, body = int(entry.get("status") or 0), entry.get("body")
     if status >= 400:
         headers = {str(name).lower(): str(value) for name, value in (entry.get("headers") or {}).items()}
         error = meaning(status, error_code(body), headers)
         if isinstance(error, Throttled | VendorUnavailable):
-            raise error
+            return error
     if isinstance(body, str):  # what is not JSON comes in base64
         body = base64.b64decode(body)
     return status, body

@@ -1,0 +1,345 @@
+"""Teams: a channel's thread is one document – the message and what was answered – and a chat's message is one.
+
+Files in channels live in SharePoint and are indexed there. Reactions, receipts and the system's own announcements are nobody's
+words and stay out.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from connectors.kit.contract import (
+    Estimate,
+    Fetched,
+    Item,
+    ItemFailed,
+    ItemGone,
+    Part,
+    Tombstone,
+    VendorUnavailable,
+    Watch,
+)
+from connectors.kit.mail_html import html_to_text
+from connectors.kit.rounds import Batch, Census, ContainerSurface
+from connectors.msft.graph import Graph, GraphPage, Record, error_code, meaning, moment, segment, stamp
+from connectors.msft.subscriptions import Subscriptions
+from connectors.registry import Workplace
+
+PAGE = 50
+# Four requests a second is what a team may be asked; of the connection's window (fifteen a second) each takes this much.
+COST = 4.0
+LONGEST_NAME = 80
+# A chat without a change feed in this tenant is read by time; this marks such a link.
+SINCE = "since:"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A channel (`team` set) or a chat."""
+
+    id: str  # team/channel, or the chat's
+    team: str
+    channel: str
+    name: str = ""
+    team_name: str = ""
+
+    @property
+    def path(self) -> str:
+        if self.team:
+            return f"/teams/{segment(self.team)}/channels/{segment(self.channel)}/messages"
+        return f"/chats/{segment(self.channel)}/messages"
+
+
+def channel_of(team: str, channel: str, name: str = "", team_name: str = "") -> Place:
+    return Place(f"{team}/{channel}", team, channel, name, team_name)
+
+
+class Teams(ContainerSurface[Place]):
+    def __init__(self, workplace: Workplace) -> None:
+        self._graph = Graph(workplace, workplace.endpoints["graph"])
+        self._policy, self._clock = workplace.policy, workplace.clock
+        self._subscriptions = Subscriptions(self._graph, workplace.clock)
+        self._words = [word.casefold() for word in workplace.policy.chat_keywords if word.strip()]
+
+    # -- channels and chats
+
+    async def census(self) -> Census[Place]:
+        found: dict[str, Place] = {}
+        teams = [team async for team in self._graph.every("/me/joinedTeams") if team.get("id")]
+        paths = [f"/teams/{segment(str(team['id']))}/channels" for team in teams]
+        for team, (status, body) in zip(teams, await self._graph.batch(paths), strict=True):
+            for channel in await self._channels(status, body):
+                name, team_name = str(channel.get("displayName") or ""), str(team.get("displayName") or "")
+                place = channel_of(str(team["id"]), str(channel["id"]), name, team_name)
+                found[place.id] = place
+        excluded: frozenset[str] = frozenset()
+        if self._policy.chats:
+            found |= await self._chats()
+        return Census(found, excluded)
+
+    def unlisted(self, container_id: str) -> Place | None:
+        """An empty list of teams has been seen where nothing was wrong but the list: the channel itself is asked."""
+        team, slash, channel = container_id.partition("/")
+        if not slash:
+            return Place(container_id, "", container_id) if self._policy.chats else None
+        return channel_of(team, channel)
+
+    async def _channels(self, status: int, body: object) -> list[Record]:
+        if status >= 400:
+            error = meaning(status, error_code(body), {})
+            if isinstance(error, ItemGone | ItemFailed):
+                return []
+            raise error
+        page = self._graph.collection(body)
+        rest = [one async for one in self._graph.every(page.next_link)] if page.next_link else []
+        return [channel for channel in [*page.value, *rest] if channel.get("id")]
+
+    async def _chats(self) -> dict[str, Place]:
+        found: dict[str, Place] = {}
+        try:
+            async for chat in self._graph.every("/me/chats", params={"$top": PAGE, "$expand": "members"}):
+                if chat.get("id"):
+                    found[str(chat["id"])] = Place(str(chat["id"]), "", str(chat["id"]), _chat_name(chat))
+        except ItemFailed:
+            return {}  # consent does not cover chats
+        return found
+
+    # -- messages
+
+    def _since(self) -> datetime:
+        return self._clock() - timedelta(days=self._policy.chat_window_days)
+
+    async def feed(self, container: Place, link: str | None) -> AsyncIterator[Batch]:
+        page = None
+        if link is None:
+            page = await self._first_page(container)
+            if page is None:
+                link = SINCE + stamp(self._since())
+        if link is not None and link.startswith(SINCE):
+            async for batch in self._by_time(container, link):
+                yield batch
+            return
+        while True:
+            page = page or await self._graph.page(str(link), cost=COST)
+            fresh, link = link is None, page.next_link or page.delta_link
+            if link is None:
+                raise VendorUnavailable("a delta page without a link")
+            items, gone = await self._sort(container, page.value, fresh=fresh)
+            yield Batch(link, page.next_link is None, items, gone)
+            if page.next_link is None:
+                return
+            page = None
+
+    async def _first_page(self, container: Place) -> GraphPage | None:
+        """With replies, else without them; None for a chat that has no change feed here."""
+        params: dict[str, Any] = {"$top": PAGE, "$filter": f"lastModifiedDateTime gt {stamp(self._since())}"}
+        for more in ({"$expand": "replies"}, {}) if container.team else ({},):
+            try:
+                return await self._graph.page(f"{container.path}/delta", params={**params, **more}, cost=COST)
+            except ItemFailed as error:
+                if error.reason != "refused" or (container.team and not more):
+                    raise
+        return None
+
+    async def _by_time(self, container: Place, link: str) -> AsyncIterator[Batch]:
+        """What changed since a moment, newest first; the next moment is taken before the first request."""
+        begun = stamp(self._clock() - timedelta(minutes=1))
+        params: dict[str, Any] | None = {
+            "$top": PAGE,
+            "$orderby": "lastModifiedDateTime desc",
+            "$filter": f"lastModifiedDateTime gt {link.removeprefix(SINCE)}",
+        }
+        address = container.path
+        while True:
+            page = await self._graph.page(address, params=params, cost=COST)
+            items, gone = await self._sort(container, page.value, fresh=False)
+            address, params = page.next_link or "", None
+            # Half of a walk by time cannot be taken up again: until its end the old moment stays.
+            yield Batch(SINCE + begun if not address else link, not address, items, gone)
+            if not address:
+                return
+
+    # -- threads
+
+    async def _sort(
+        self, place: Place, entries: Sequence[Record], *, fresh: bool
+    ) -> tuple[list[Item], list[Tombstone]]:
+        roots = {str(one["id"]): one for one in entries if one.get("id") and not one.get("replyToId")}
+        # A feed may also name a reply by itself: then its thread has changed.
+        named = {str(one["replyToId"]) for one in entries if one.get("replyToId")} - set(roots)
+        roots |= await self._roots(place, sorted(named)) if place.team else {}
+        threads = await self._threads(place, roots)
+        items: list[Item] = []
+        gone: list[Tombstone] = []
+        for root_id, messages in threads.items():
+            item = await asyncio.to_thread(self._thread, place, roots[root_id], messages)
+            if item is not None:
+                items.append(item)
+            elif not fresh or "@removed" in roots[root_id]:
+                gone.append(Tombstone(external_id=root_id, container_id=place.id))
+        return items, gone
+
+    async def _roots(self, place: Place, ids: Sequence[str]) -> dict[str, Record]:
+        answers = await self._graph.batch([f"{place.path}/{segment(one)}" for one in ids], cost=COST)
+        return {
+            one: body
+            for one, (status, body) in zip(ids, answers, strict=True)
+            if status == 200 and isinstance(body, dict)
+        }
+
+    async def _threads(self, place: Place, roots: Mapping[str, Record]) -> dict[str, list[Record]]:
+        """The messages of each thread, oldest first."""
+        bare = [
+            one
+            for one, root in roots.items()
+            if place.team and "replies" not in root and "@removed" not in root
+        ]
+        answers = await self._graph.batch(
+            [f"{place.path}/{segment(one)}/replies?$top={PAGE}" for one in bare], cost=COST
+        )
+        answered: dict[str, list[Record]] = {}
+        for root_id, (status, body) in zip(bare, answers, strict=True):
+            answered[root_id] = await self._all_replies(body) if status == 200 else []
+        threads: dict[str, list[Record]] = {}
+        for root_id, root in roots.items():
+            replies = answered.get(root_id) or list(root.get("replies") or [])
+            more = root.get("replies@odata.nextLink")
+            if more:
+                replies += [one async for one in self._graph.every(str(more))]
+            ordered = sorted(replies, key=lambda one: str(one.get("createdDateTime") or one.get("id") or ""))
+            threads[root_id] = [root, *ordered]
+        return threads
+
+    async def _all_replies(self, body: object) -> list[Record]:
+        page = self._graph.collection(body)
+        rest = [one async for one in self._graph.every(page.next_link)] if page.next_link else []
+        return [*page.value, *rest]
+
+    def _thread(self, place: Place, root: Record, messages: Sequence[Record]) -> Item | None:
+        """None if nobody's words are left in it."""
+        root_id = str(root["id"])
+        spoken = {str(one.get("id")): (one, text) for one in messages if (text := _words(one))}
+        if not spoken:
+            return None
+        parts = [
+            Part(
+                text=f"{_author(one)} ({_day(one)}): {text}",
+                locator={
+                    "kind": "ticket",
+                    "ticketId": root_id,
+                    "commentId": None if message_id == root_id else message_id,
+                },
+            )
+            for message_id, (one, text) in spoken.items()
+        ]
+        everything = "\n".join(text for _, text in spoken.values())
+        last = max(filter(None, (moment(one.get("lastModifiedDateTime")) for one in messages)), default=None)
+        skip = None
+        if last is not None and last < self._since():
+            skip = "outside_window"
+        elif self._words and not any(word in everything.casefold() for word in self._words):
+            skip = "filtered"
+        newest = max(str(one.get("etag") or "") for one in messages)
+        return Item(
+            external_id=root_id,
+            source_kind="teams_message",
+            name=str(root.get("subject") or "") or _title(everything),
+            container_id=place.id,
+            version=f"{newest}:{len(spoken)}",
+            path=" / ".join(filter(None, (place.team_name, place.name))),
+            uri=root.get("webUrl") or None,
+            mime_type="text/plain",
+            modified_at=last,
+            metadata=_context(place, spoken),
+            parts=None if skip else parts,
+            skip=skip,
+        )
+
+    # -- the rest of the contract
+
+    async def fetch(self, item: Item) -> Fetched:
+        raise ItemFailed("unsupported", f"{item.source_kind} comes with its listing", permanent=True)
+
+    async def estimate(self) -> Estimate:
+        """How many threads there are nobody says; one page of each channel gives an idea."""
+        places = list((await self.census()).containers.values())
+        items = 0
+        answers = await self._graph.batch([f"{place.path}?$top={PAGE}" for place in places[:100]])
+        for status, body in answers:
+            if status == 200:
+                page = self._graph.collection(body)
+                items += len(page.value) * (4 if page.next_link else 1)
+        return Estimate(
+            items=items, size=items * 500, exact=False, containers=[place.name for place in places]
+        )
+
+    async def watch(self, url: str, known: Sequence[Watch]) -> Sequence[Watch]:
+        places = (await self.census()).containers.values()
+        resources = {
+            f"/teams/{place.team}/channels/{place.channel}/messages" if place.team else f"/chats/{place.channel}/messages"
+            : "created,updated,deleted"
+            for place in places
+        }  # fmt: skip
+        return await self._subscriptions.keep(url, known, resources)
+
+    async def unwatch(self, known: Sequence[Watch]) -> None:
+        await self._subscriptions.drop(known)
+
+
+def _words(message: Record) -> str:
+    """What somebody wrote; nothing for what was deleted or announced by the system."""
+    if message.get("deletedDateTime") or "@removed" in message:
+        return ""
+    if message.get("messageType") not in {None, "message"} or message.get("eventDetail"):
+        return ""
+    body = message.get("body") or {}
+    content = str(body.get("content") or "")
+    text = html_to_text(content) if str(body.get("contentType") or "").lower() == "html" else content
+    lines = [line.strip() for line in text.splitlines()]
+    files = [str(one.get("name")) for one in message.get("attachments") or [] if (one or {}).get("name")]
+    if files:
+        lines.append(f"Files: {', '.join(files)}")
+    return "\n".join(line for line in lines if line)
+
+
+def _author(message: Record) -> str:
+    sender = message.get("from") or {}
+    for kind in ("user", "application", "device"):
+        name = (sender.get(kind) or {}).get("displayName")
+        if name:
+            return str(name)
+    return "Somebody"
+
+
+def _day(message: Record) -> str:
+    when = moment(message.get("createdDateTime"))
+    return f"{when:%Y-%m-%d}" if when else "undated"
+
+
+def _title(text: str) -> str:
+    first = text.split("\n", 1)[0]
+    return first if len(first) <= LONGEST_NAME else f"{first[: LONGEST_NAME - 1].rstrip()}…"
+
+
+def _chat_name(chat: Record) -> str:
+    if chat.get("topic"):
+        return str(chat["topic"])
+    members = [str(one.get("displayName")) for one in chat.get("members") or [] if one.get("displayName")]
+    return f"Chat: {', '.join(members[:5])}" if members else "Chat"
+
+
+def _context(place: Place, spoken: Mapping[str, tuple[Record, str]]) -> dict[str, Any]:
+    people = list(dict.fromkeys(_author(one) for one, _ in spoken.values()))
+    told = {
+        "team": place.team_name,
+        ("channel" if place.team else "chat"): place.name,
+        "people": people[:50],
+        "messages": len(spoken),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def build(workplace: Workplace) -> Teams:
+    return Teams(workplace)
