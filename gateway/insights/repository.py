@@ -38,7 +38,10 @@ async def keep_documents(session: AsyncSession, document_ids: Collection[UUID]) 
 
 
 async def add_queries(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
-    """Rows as `query_log` has them. One that is already there stays: a batch may come twice after a lost connection."""
+    """Rows as `query_log` has them. One that is already there stays: a batch may come twice after a lost connection.
+
+    Of a user or mandate erased since they asked nothing is written.
+    """
     await _run(
         session,
         """
@@ -49,6 +52,9 @@ async def add_queries(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> 
         FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, at timestamptz, origin text,
             agent_deployment_id text, user_id uuid, q text, filters jsonb, result_count integer, answered boolean,
             top_score real, took_ms integer)
+        -- Notes are written behind the search: one of somebody who was erased meanwhile must not come after the eraser.
+        WHERE NOT EXISTS (SELECT FROM receipt e WHERE e.mandate_id = :mandate_id AND e.subject IN ('user', 'mandate')
+            AND e.subject_id IN (r.user_id::text, CAST(:mandate_id AS text)) AND coalesce(e.finished_at, now()) >= r.at)
         ON CONFLICT (mandate_id, id) DO NOTHING RETURNING id
         """,
         # The standard encoder escapes what Postgres then refuses (half surrogates), where orjson would raise here.
@@ -57,12 +63,14 @@ async def add_queries(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> 
 
 
 async def add_query_hits(session: AsyncSession, pairs: Sequence[tuple[UUID, UUID]]) -> None:
-    """`(query, document)`."""
+    """`(query, document)`, of queries that were written."""
     await _count(
         session,
         """
         INSERT INTO query_hit (mandate_id, query_id, document_id)
-        SELECT :mandate_id, * FROM unnest(CAST(:queries AS uuid[]), CAST(:documents AS uuid[]))
+        SELECT :mandate_id, r.query_id, r.document_id
+        FROM unnest(CAST(:queries AS uuid[]), CAST(:documents AS uuid[])) AS r(query_id, document_id)
+        JOIN query_log q ON q.mandate_id = :mandate_id AND q.id = r.query_id
         ON CONFLICT DO NOTHING
         """,
         queries=[query for query, _ in pairs],

@@ -18,7 +18,7 @@ class Limits:
     memory_bytes_at_first: int = 608 * MIB
     memory_bytes_per_byte: int = 8
     cpu_seconds: int = 30  # per task
-    cpu_seconds_at_first: int = 7
+    cpu_seconds_at_first: int = 6
     cpu_seconds_per_mib: float = 0.3
     wall_seconds: float = 30.0  # per task, kept by the parent
     file_bytes: int = 64 * MIB  # any one file it writes
@@ -44,7 +44,9 @@ class Limits:
         """
         memory = min(self.memory_bytes, self.memory_bytes_at_first + self.memory_bytes_per_byte * size)
         resource.setrlimit(resource.RLIMIT_AS, (memory, self.memory_bytes))
-        seconds = min(self.cpu_seconds, self.cpu_seconds_at_first + int(self.cpu_seconds_per_mib * size / MIB))
+        seconds = min(
+            self.cpu_seconds, self.cpu_seconds_at_first + int(self.cpu_seconds_per_mib * size / MIB)
+        )
         usage = resource.getrusage(resource.RUSAGE_SELF)
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         used = usage.ru_utime + usage.ru_stime

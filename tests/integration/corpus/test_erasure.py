@@ -1,6 +1,8 @@
 """Erasure leaves nothing, counts what it took, and survives being interrupted."""
 
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from uuid import UUID
 
 import obstore
 import pytest
@@ -12,6 +14,7 @@ from gateway.corpus import blob_repository, erasure
 from gateway.db import new_id
 from gateway.errors import LegalHold, NotFound
 from gateway.ingestion import consumer, events
+from gateway.insights import repository as insights
 from tests.fixtures.corpus import ask, rows_of
 from tests.integration.workers.test_ingest import assert_consistent, paragraphs
 from workers.ingest import IngestSlice
@@ -296,3 +299,34 @@ async def test_an_event_that_cannot_be_used_is_logged_and_dropped(
     await emit_event(db, tenant, event_type, payload)
     assert await counted(db, tenant, "document") == 3
     assert "ingestion.event.ignored" in capsys.readouterr().out
+
+
+async def test_a_question_written_behind_an_erasure_does_not_come_after_it(db, tenant, bench):
+    """Notes of searches wait in the gateway for a moment."""
+    [handle, *_] = await fill(db, bench, tenant)
+    stayed = new_id()
+
+    def note(user_id, asked_at) -> dict:
+        common = {
+            "origin": "sdk",
+            "q": "what about p1w3",
+            "filters": {},
+            "result_count": 1,
+            "answered": True,
+            "took_ms": 1,
+        }
+        return common | {"id": str(new_id()), "user_id": str(user_id), "at": asked_at.isoformat()}
+
+    before = datetime.now(UTC)
+    await erase(db, bench, tenant, "user", tenant.user_id)
+    notes = [
+        note(tenant.user_id, before),
+        note(stayed, before),
+        note(tenant.user_id, datetime.now(UTC) + timedelta(hours=1)),
+    ]
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await insights.add_queries(session, notes)
+        await insights.add_query_hits(session, [(UUID(notes[0]["id"]), handle.document_id)])
+    written = {str(row.id) for row in await rows_of(db, tenant, "SELECT id FROM query_log")}
+    assert written == {notes[1]["id"], notes[2]["id"]}
+    assert await counted(db, tenant, "query_hit") == 0
