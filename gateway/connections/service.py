@@ -276,7 +276,7 @@ async def _change_surfaces(session: AsyncSession, row: Row[Any]) -> None:
             await enqueue_erasure(session, receipt_id)
     for source in await _register(session, row, row.surfaces):
         if source.phase != "new":
-            await enqueue_sync(session, source.id, mode="delta", reason="policy changed")
+            await enqueue_sync(session, source.id, mode="bootstrap", reason="policy changed")
         elif row.auto_start:
             await enqueue_sync(session, source.id, mode="bootstrap", reason="surface added")
 

@@ -160,6 +160,30 @@ async def settle_items(
     )
 
 
+async def touch_items(
+    session: AsyncSession, data_source_id: UUID, generation: int, external_ids: Sequence[str]
+) -> None:
+    """Still there and as they were: seen in this listing. What waited for a deletion does so no longer."""
+    await session.execute(
+        text(
+            """
+            UPDATE remote_item SET generation = :generation, seen_at = now(),
+                reason = CASE WHEN state IN ('held', 'deleted') THEN NULL ELSE reason END,
+                state = CASE WHEN state NOT IN ('held', 'deleted') THEN state
+                             WHEN document_id IS NULL THEN 'pending' ELSE 'handed' END
+            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND external_id = ANY(:ids)
+              AND coalesce(reason, '') <> 'erased'
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "data_source_id": data_source_id,
+            "generation": generation,
+            "ids": list(external_ids),
+        },
+    )
+
+
 async def mark_failed(
     session: AsyncSession, data_source_id: UUID, generation: int, rows: Sequence[Mapping[str, Any]]
 ) -> None:
@@ -270,10 +294,10 @@ async def forget_documents(session: AsyncSession, document_ids: Sequence[UUID]) 
 
 # -- what a finished listing did not name
 
-_ABSENT = """
-mandate_id = :mandate_id AND data_source_id = :data_source_id AND generation < :generation
-AND state NOT IN ('deleted', 'held')
-AND (CAST(:containers AS text[]) IS NULL OR container_id = ANY(CAST(:containers AS text[])))
+_MISSING = "i.generation < :generation"
+_LISTABLE = """
+i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id AND i.state NOT IN ('deleted', 'held')
+AND (CAST(:containers AS text[]) IS NULL OR i.container_id = ANY(CAST(:containers AS text[])))
 """
 
 
@@ -284,11 +308,9 @@ async def count_absent(
     row = (
         await session.execute(
             text(
-                """
-                SELECT count(*) AS known, count(*) FILTER (WHERE generation < :generation) AS absent FROM remote_item
-                WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND document_id IS NOT NULL
-                  AND state NOT IN ('deleted', 'held')
-                  AND (CAST(:containers AS text[]) IS NULL OR container_id = ANY(CAST(:containers AS text[])))
+                f"""
+                SELECT count(*) AS known, count(*) FILTER (WHERE {_MISSING}) AS absent FROM remote_item i
+                WHERE {_LISTABLE} AND i.document_id IS NOT NULL
                 """
             ),
             _absence(session, data_source_id, generation, containers),
@@ -309,9 +331,9 @@ async def mark_absent(
     done = await session.execute(
         text(
             f"""
-            UPDATE remote_item SET reason = 'absent', urgent = false, seen_at = now(),
-                state = CASE WHEN document_id IS NULL THEN 'deleted' ELSE :state END
-            WHERE {_ABSENT}
+            UPDATE remote_item i SET reason = 'absent', urgent = false, seen_at = now(),
+                state = CASE WHEN i.document_id IS NULL THEN 'deleted' ELSE :state END
+            WHERE {_LISTABLE} AND {_MISSING}
             """
         ),
         _absence(session, data_source_id, generation, containers) | {"state": state},

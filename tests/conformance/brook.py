@@ -77,6 +77,11 @@ class Brook:
     downloads: Counter[str] = field(default_factory=Counter)
     requests: Counter[str] = field(default_factory=Counter)
     during_page: Any = None  # called while a page is being answered
+    hidden: dict[str, dict[str, str]] = field(
+        default_factory=dict
+    )  # what only a download of its parent shows
+    brief: bool = False  # a listing only mentions what has not changed since `told`
+    told: dict[str, int] = field(default_factory=dict)
 
     # -- what people do
 
@@ -243,10 +248,20 @@ class BrookSurface:
             if thing.id in world.unlistable
         ]
         upserts = [world.item(thing) for thing in shown if thing.id not in world.unlistable]
+        seen: list[str] = []
+        if world.brief:
+            seen = [
+                one.external_id
+                for one in upserts
+                if world.told.get(one.external_id) == world.things[one.external_id].touched
+            ]
+            upserts = [one for one in upserts if one.external_id not in seen]
+        world.told |= {one.external_id: world.things[one.external_id].touched for one in upserts}
         following = {"start": place["start"], "after": shown[-1].id} if more else {"since": place["start"]}
         page = Page(
             next_cursor=json.dumps(following),
             upserts=upserts,
+            seen=seen,
             failures=failures,
             listing=True,
             container_complete=[] if more else sorted(pools - world.dark_pools),
@@ -303,13 +318,30 @@ class BrookSurface:
             if reason == "bug":
                 raise KeyError(item.external_id)
             raise ItemFailed(reason, permanent=reason in {"unsupported", "too_large"})
+        if "in" in item.handle:
+            world.downloads[item.external_id] += 1
+            return Fetched(data=world.hidden[item.handle["in"]][item.external_id].encode())
         thing = world.things.get(item.handle["at"])
         if thing is None:
             raise ItemGone(item.external_id)
         if thing.pool in world.closed_pools:
             raise ContainerForbidden(thing.pool)
         world.downloads[thing.id] += 1
+        if thing.id in world.hidden:
+            return self._with_children(thing)
         return Fetched(data=thing.text.encode(), mime_type="text/plain", version=f"v{thing.version}")
+
+    def _with_children(self, thing: Thing) -> Fetched:
+        children = [
+            replace(
+                self.world.item(replace(thing, id=name, parent=thing.id, name=name, kind="file")),
+                handle={"in": thing.id},
+                version=str(len(text)),
+            )
+            for name, text in self.world.hidden[thing.id].items()
+        ]
+        part = Part(text=thing.text, locator={"kind": "ticket", "ticketId": thing.id})
+        return Fetched(parts=[part], children=children, version=f"v{thing.version}")
 
     async def estimate(self) -> Estimate:
         things = [thing for thing in self.world.things.values() if thing.kind != "folder"]

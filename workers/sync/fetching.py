@@ -22,10 +22,8 @@ from connectors.kit.contract import (
     Fetched,
     ItemFailed,
     ItemGone,
-    Page,
     Surface,
     Throttled,
-    Tombstone,
     VendorUnavailable,
 )
 from gateway.connections import sync_item_repository as items
@@ -246,7 +244,6 @@ class Load:
             tally = {True: Tally(), False: Tally()}
             sender = Sender(source, await policy_of(session, source))
             await self._hand_in(session, sender, [one for one in current if one.fetched], tally)
-            await self._take_children(session, sender, [one for one in current if one.fetched], tally)
             await self._end(session, source, [one for one in current if one.gone], tally)
             await self._fail(session, source, [one for one in current if one.reason], tally)
             run = dict(source.run)
@@ -281,7 +278,8 @@ class Load:
         if not ready:
             return
         contents = {digest: one.fetched.data for one, _, digest in ready if one.fetched and digest}
-        await self.desk.blobs.add(session, sorted(contents.items()))
+        if contents:
+            await self.desk.blobs.add(session, sorted(contents.items()))
         handles = await request_ingestions(
             session, [request for _, request, _ in ready], blobs=self.desk.blobs
         )
@@ -333,39 +331,6 @@ class Load:
         if gone:
             await items.entomb(session, source.id, gone, [], state="deleted")
             tally[False].deleted += len(gone)
-
-    async def _take_children(
-        self, session: AsyncSession, sender: Sender, came: Sequence[Brought], tally: dict[bool, Tally]
-    ) -> None:
-        """What hangs on a download and was found with it; what was found before and is not there any more ends."""
-        for urgent in (False, True):
-            families = {
-                one.row.external_id: one.fetched.children
-                for one in came
-                if one.fetched is not None and one.fetched.children is not None and one.row.urgent == urgent
-            }
-            if not families:
-                continue
-            named = {child.external_id: child for children in families.values() for child in children}
-            before = await items.children_of(session, sender.source.id, sorted(families))
-            page = Page(
-                next_cursor="",
-                upserts=list(named.values()),
-                tombstones=[
-                    Tombstone(external_id=row.external_id) for row in before if row.external_id not in named
-                ],
-            )
-            writer = PageWriter(
-                session,
-                sender.source,
-                sender,
-                self.desk.blobs,
-                now=self.desk.clock(),
-                urgent=urgent,
-                found=True,
-            )
-            applied = await writer.apply(page, sender.source.listing_generation)
-            tally[urgent].add(applied.tally)
 
     async def _end(
         self, session: AsyncSession, source: Row[Any], gone: Sequence[Brought], tally: dict[bool, Tally]

@@ -145,15 +145,25 @@ class Walk:
         return max(0, limit - await items.count_documents(session, source.connection_id))
 
     async def _open_listing(
-        self, session: AsyncSession, source: Row[Any], cursor: str | None, *, full: bool, phase: str
+        self,
+        session: AsyncSession,
+        source: Row[Any],
+        cursor: str | None,
+        *,
+        full: bool,
+        phase: str,
+        due: bool = False,
     ) -> None:
+        """`due`: the ordinary way to learn what ended, at vendors whose changes do not tell. It passes for a delta."""
         await repository.save_progress(
             session,
             source.id,
             cursor=cursor,
             phase=phase,
             generation=source.listing_generation + 1,
-            listing=_kept(source) | {"full": full, "complete": [], "failed": []},
+            listing=_kept(source)
+            | {"full": full, "complete": [], "failed": []}
+            | ({"due": True} if due else {}),
             synced=False,
         )
 
@@ -164,8 +174,11 @@ class Walk:
                 raise Lost("taken")
             if source.phase == "lost" and self.pages == 0:
                 raise VendorUnavailable("the vendor forgets the cursor of a listing that has just begun")
-            await self._open_listing(session, source, lost.cursor, full=lost.cursor is None, phase="lost")
-            if not isinstance(lost, ListingDue):  # that is the vendor's ordinary way to tell what ended
+            due = isinstance(lost, ListingDue)
+            await self._open_listing(
+                session, source, lost.cursor, full=lost.cursor is None, phase="lost", due=due
+            )
+            if not due:
                 emit_on_commit(
                     session,
                     "ingestion.connection.cursor.lost",
@@ -183,13 +196,21 @@ class Walk:
             mode = _run_mode(source)
             now = self.desk.clock()
             sender = Sender(source, await policy_of(session, source))
-            writer = PageWriter(session, source, sender, self.desk.blobs, now=now, urgent=mode == "delta")
+            writer = PageWriter(
+                session,
+                source,
+                sender,
+                self.desk.blobs,
+                now=now,
+                urgent=mode == "delta",
+                quiet=bool(source.listing.get("due")),
+            )
             applied = await writer.apply(page, source.listing_generation)
             crash_point("sync.inside_page")
             listing = _noted(source, page)
             if page.last:
                 verdict = Verdict()
-                if mode == "bootstrap":
+                if source.phase != "delta":
                     verdict = await close_listing(session, source, listing, sender.policy, now)
                 applied.tally.deleted += verdict.deleted
                 applied.tally.held += verdict.held
@@ -248,7 +269,7 @@ def _mode(source: Row[Any]) -> Mode:
 
 
 def _run_mode(source: Row[Any]) -> Mode:
-    return "delta" if source.phase == "delta" else "bootstrap"
+    return "delta" if source.phase == "delta" or source.listing.get("due") else "bootstrap"
 
 
 def _noted(source: Row[Any], page: Page) -> dict[str, Any]:

@@ -45,7 +45,10 @@ class PageWriter:
         *,
         now: datetime,
         urgent: bool,
+        quiet: bool = False,
     ) -> None:
+        """`quiet`: the listing is made only to learn what ended, and has nothing to say about the rest."""
+        self._quiet = quiet
         self._session, self._source, self._sender, self._blobs = session, source, sender, blobs
         self._now, self._urgent = now, urgent
         self._applied = Applied()
@@ -59,8 +62,11 @@ class PageWriter:
         rulings = {item.external_id: rule(item, known.get(item.external_id)) for item in listed.values()}
         rows = [self._row(item, rulings[item.external_id], generation) for item in listed.values()]
         await items.upsert_items(self._session, self._source.id, self._source.connection_id, rows)
-        if page.listing and listed:
-            await items.keep_children(self._session, self._source.id, sorted(listed), generation)
+        seen = sorted(set(page.seen) - set(listed))
+        if seen:
+            await items.touch_items(self._session, self._source.id, generation, seen)
+        if page.listing and (listed or seen):
+            await items.keep_children(self._session, self._source.id, sorted({*listed, *seen}), generation)
         await self._tell_gated([item for item in listed.values() if rulings[item.external_id].gated], known)
         await self._hand_over(
             [item for item in listed.values() if rulings[item.external_id].hand_over], known
@@ -95,7 +101,7 @@ class PageWriter:
             self._session,
             [{"id": new_id(), "document_id": one, "status": "described"} for one in sorted(changed)],
         )
-        for item in gated:
+        for item in gated if not self._quiet else ():
             self._say_duplicate(documents[item.external_id], item)
         self._applied.tally.skipped_dup += len(gated)
         self._applied.tally.processed += len(gated)

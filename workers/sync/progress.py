@@ -35,6 +35,10 @@ class Tally:
     held: int = 0
     attachments_indexed: int = 0
 
+    def add(self, other: "Tally") -> None:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
 
 _KEYS = {
     "processed": "processed",

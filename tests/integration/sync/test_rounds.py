@@ -271,3 +271,40 @@ async def test_a_source_without_a_job_is_scheduled_again(bank):
     async with bank.db.tenant_session(bank.tenant.mandate_id) as session:
         assert await sync_service.revive_schedules(session) == 1
     assert len(await bank.rows("SELECT 1 FROM job WHERE kind = 'sync' AND finished_at IS NULL")) == 1
+
+
+async def test_what_a_download_shows_is_fetched_and_ends_with_it(bank):
+    world = bank.world
+    world.create("task", "A task.")
+    world.hidden["task"] = {"one.txt": "First attachment.", "two.txt": "Second attachment."}
+    await bank.sync()
+    assert await bank.corpus() == world.truth() | world.hidden["task"]
+    [row] = await bank.rows(
+        "SELECT p.source_id FROM document d JOIN document p ON p.id = d.parent_document_id WHERE d.source_id = 'one.txt'"
+    )
+    assert row.source_id == "task"
+    await bank.sync("bootstrap")  # no listing names them, and still they are there
+    assert await bank.corpus() == world.truth() | world.hidden["task"]
+    assert world.downloads["one.txt"] == 1
+    del world.hidden["task"]["two.txt"]
+    world.edit("task", "The task, with one attachment less.")
+    await bank.sync()
+    assert await bank.corpus() == world.truth() | world.hidden["task"]
+    world.vanish("task")
+    world.forget_feed()
+    await bank.set_policy(lossLimitPercent=100)
+    await bank.sync()
+    assert await bank.corpus() == {}
+
+
+async def test_a_listing_may_just_mention_what_did_not_change(bank):
+    bank.world.brief = True
+    fill(bank.world)
+    await bank.sync()
+    downloads = dict(bank.world.downloads)
+    bank.world.vanish("f3")
+    bank.world.edit("f5", "Edited.")
+    bank.world.forget_feed()
+    await bank.sync()
+    assert await bank.corpus() == bank.world.truth()
+    assert dict(bank.world.downloads) == downloads | {"f5": 2}
