@@ -59,6 +59,10 @@ class ClickUp:
             tokens = Tokens(access_token=str(body["access_token"]))
             return tokens, await account(client, http, tokens)
 
+    async def account(self, client: Client, tokens: Tokens) -> Account:
+        async with way_out(client.endpoints.values()) as http:
+            return await account(client, http, tokens)
+
     async def refresh(self, client: Client, tokens: Tokens) -> Tokens:
         del client, tokens
         raise AuthRevoked("ClickUp's tokens cannot be renewed")

@@ -83,6 +83,10 @@ class Google:
             tokens = _tokens(result)
             return tokens, await _account(client, http, tokens)
 
+    async def account(self, client: Client, tokens: Tokens) -> Account:
+        async with way_out(client.endpoints.values()) as http:
+            return await _account(client, http, tokens)
+
     async def refresh(self, client: Client, tokens: Tokens) -> Tokens:
         if tokens.refresh_token is None:
             raise AuthRevoked("there is no refresh token")

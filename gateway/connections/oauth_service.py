@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import Row
 
 from connectors import registry
-from connectors.kit.contract import Account, AuthRevoked, Throttled, Tokens, VendorUnavailable
+from connectors.kit.contract import Account, AuthRevoked, ConsentRefused, Throttled, Tokens, VendorUnavailable
 from gateway.connections import oauth_repository, repository, service
 from gateway.connections.schemas import Credential
 from gateway.connections.tokens import Kept, seal_tokens
@@ -166,7 +166,7 @@ async def prove(settings: Settings, authority: str, credential: Credential) -> t
             if access is None:
                 tokens = await vendor.refresh(client, tokens)
             return tokens, await vendor.account(client, tokens)
-    except AuthRevoked:
+    except (AuthRevoked, ConsentRefused):
         raise FieldsInvalid("credential: the vendor does not accept it.") from None
     except (Throttled, VendorUnavailable, TimeoutError):
         raise VendorAway from None
