@@ -7,7 +7,7 @@ collector never deletes what a new upload just brought.
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from typing import IO
 from uuid import UUID
 
 import obstore
@@ -114,16 +114,15 @@ def _path(mandate_id: UUID, digest: bytes) -> str:
     return f"{mandate_id}/{digest.hex()}"
 
 
-async def spool(chunks: AsyncIterator[bytes], target: Path, limit: int) -> tuple[bytes, int]:
+async def spool(chunks: AsyncIterator[bytes], target: IO[bytes], limit: int) -> tuple[bytes, int]:
     """Streams an upload into a file, refusing it at the first byte too many; returns its hash and size."""
     digest, size = hashlib.sha256(), 0
-    with target.open("wb") as out:
-        async for chunk in chunks:
-            size += len(chunk)
-            if size > limit:
-                raise TooLarge(f"The upload is larger than the limit of {limit} bytes.")
-            digest.update(chunk)
-            out.write(chunk)
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > limit:
+            raise TooLarge(f"The upload is larger than the limit of {limit} bytes.")
+        digest.update(chunk)
+        target.write(chunk)
     return digest.digest(), size
 
 

@@ -4,7 +4,6 @@ import asyncio
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -58,10 +57,10 @@ async def _keep(
     """Streams an upload to disk within the limit, looks at what it is, and keeps it for this principal."""
     db: Database = request.app.state.db
     blobs: BlobStore = request.app.state.blobs
-    with tempfile.TemporaryDirectory(prefix="catchment-upload-") as folder:
-        target = Path(folder) / "upload"
+    with tempfile.TemporaryFile() as target:  # without a name: nothing is left of it, however this process ends
         digest, size = await spool(pieces, target, request.app.state.settings.upload_limit_bytes)
-        data = await asyncio.to_thread(target.read_bytes)
+        target.seek(0)
+        data = await asyncio.to_thread(target.read)
     mime_type = await sniff(data, name)
     async with db.tenant_session(principal.mandate_id) as session:
         await blobs.add(session, [(digest, data)])
