@@ -22,12 +22,13 @@ from gateway.connections import repository as connections
 from gateway.corpus import chunk_repository as chunks
 from gateway.corpus import vector_repository as vectors
 from gateway.corpus.blobs import BlobStore
-from gateway.corpus.child import ChildFailed, ChildPool, PoolUnavailable
+from gateway.corpus.child import ChildFailed, ChildPool
 from gateway.corpus.embedders import Embedder, EmbedderRefused
 from gateway.corpus.masking import placeholder_key
 from gateway.corpus.sniffing import UNKNOWN, sniff
 from gateway.crashpoints import crash_point
 from gateway.db import Database, emit_on_commit, new_id, on_commit
+from gateway.errors import StoreUnavailable
 from gateway.ingestion import ledger_repository as ledger
 from gateway.ingestion import repository as ingestion
 from gateway.logs import emit
@@ -133,7 +134,9 @@ class IngestSlice:
                 except ChildFailed as failure:
                     await self._give_up(task, failure.reason, failure.detail)
                     return None
-                except PoolUnavailable as trouble:
+                except StoreUnavailable:
+                    raise
+                except Exception as trouble:  # noqa: BLE001 - an original that cannot be had costs its document alone
                     await self._retry(task.job, trouble)
                     return None
                 return task

@@ -33,6 +33,8 @@ NO_NUL = r"^[^\x00]*$"
 @router.post("/entries", status_code=202, responses={200: {"model": EntryAnswer}})
 async def write_entry(request: Request, db: Db, wanted: EntryIn, principal: Writer) -> EntryAnswer:
     """A manual entry. It is kept with this answer and searchable shortly after."""
+    if wanted.scope == "global":
+        principal = service.in_commons(principal)
     async with db.tenant_session(principal.mandate_id) as session:
         handle = await entries.write(session, wanted, principal, request.app.state.blobs)
         if handle.document_id is None:
@@ -79,6 +81,7 @@ async def list_entries(
 
 @router.get("/entries/{entry_id}")
 async def get_entry(request: Request, db: Db, entry_id: UUID, principal: Reader) -> EntryOut:
+    principal = await service.caller_at(db, entry_id, principal)
     async with db.tenant_session(principal.mandate_id) as session:
         row = await entries.readable(session, entry_id, principal)
         return await entries.entry_out(session, row, principal, request.app.state.blobs)
@@ -89,6 +92,7 @@ async def revise_entry(
     request: Request, response: Response, db: Db, entry_id: UUID, patch: EntryPatch, principal: Writer
 ) -> EntryAnswer:
     """202 when new content was queued; 200 when nothing but the description changed."""
+    principal = await service.caller_at(db, entry_id, principal, writing=True)
     async with db.tenant_session(principal.mandate_id) as session:
         handle = await entries.revise(session, entry_id, patch, principal, request.app.state.blobs)
         if handle is not None and handle.document_id is None:
@@ -103,6 +107,7 @@ async def revise_entry(
 @router.delete("/entries/{entry_id}")
 async def delete_entry(request: Request, db: Db, entry_id: UUID, principal: Writer) -> ReceiptOut:
     """Gone with everything it left behind; the receipt counts each store."""
+    principal = await service.caller_at(db, entry_id, principal, writing=True)
     async with db.tenant_session(principal.mandate_id) as session:
         await entries.readable(session, entry_id, principal)
         await service.editable(session, entry_id, principal)

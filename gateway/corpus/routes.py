@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -131,6 +131,7 @@ async def list_documents(
 
 @router.get("/documents/{document_id}")
 async def get_document(request: Request, document_id: UUID, principal: Reader) -> DocumentOut:
+    principal = await service.caller_at(request.app.state.db, document_id, principal)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         return service.document_out(await service.readable(session, document_id, principal))
 
@@ -140,6 +141,7 @@ async def patch_document(
     request: Request, document_id: UUID, patch: DocumentPatch, principal: Writer
 ) -> DocumentOut:
     """Changes what describes a document. Its id, chunks and vectors stay; nothing is parsed or embedded."""
+    principal = await service.caller_at(request.app.state.db, document_id, principal, writing=True)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         row = await service.editable(session, document_id, principal)
         patch = await _masked(request, session, row, patch)
@@ -165,6 +167,7 @@ async def _masked(
 async def delete_document(request: Request, document_id: UUID, principal: Writer) -> ReceiptOut:
     """Deletes a document, its children and all they left behind; the receipt counts each store."""
     db: Database = request.app.state.db
+    principal = await service.caller_at(db, document_id, principal, writing=True)
     async with db.tenant_session(principal.mandate_id) as session:
         await service.editable(session, document_id, principal)
         receipt_id = await erasure.begin_erasure(session, "document", str(document_id), "deleted")
@@ -182,6 +185,7 @@ async def list_chunks(
 ) -> Page[ChunkOut]:
     if cursor is not None and not cursor.isdecimal():
         raise InvalidRequest("The cursor is not one this service gave out; start without one.")
+    principal = await service.caller_at(request.app.state.db, document_id, principal)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         await service.readable(session, document_id, principal)
         rows = await repository.list_chunks(
@@ -198,6 +202,7 @@ async def get_timeline(
 ) -> Page[MomentOut]:
     """Every change of state, oldest first."""
     after = decode_cursor(cursor) if cursor else None
+    principal = await service.caller_at(request.app.state.db, document_id, principal)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         await service.readable(session, document_id, principal)
         rows = await repository.document_timeline(session, document_id, limit=limit + 1, after=after)
@@ -209,21 +214,26 @@ async def get_timeline(
 @router.get("/documents/{document_id}/original")
 async def get_original(request: Request, document_id: UUID, principal: Reader) -> Response:
     """The source bytes, served so that no browser runs or shows them by itself."""
+    principal = await service.caller_at(request.app.state.db, document_id, principal)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         row = await service.readable(session, document_id, principal)
         await require_original(session, row, principal)
-        data = await request.app.state.blobs.read(session, row.blob_sha256)
+        if await blob_repository.blob_size(session, row.blob_sha256) is None:
+            raise NotFound("The original bytes are not here any more.")
+    pieces = request.app.state.blobs.pieces(request.app.state.db, principal.mandate_id, row.blob_sha256)
     headers = {
+        "Content-Length": str(row.size),
         "Content-Disposition": f'attachment; filename="{document_id}"',
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
-    return Response(data, media_type=row.mime_type or "application/octet-stream", headers=headers)
+    return StreamingResponse(pieces, media_type=row.mime_type or "application/octet-stream", headers=headers)
 
 
 @router.post("/documents/{document_id}/reindex", status_code=202)
 async def reindex_document(request: Request, document_id: UUID, principal: Writer) -> IngestionHandle:
     """Runs the pipeline again on the kept original, whatever the hashes say. Unchanged texts are not embedded again."""
+    principal = await service.caller_at(request.app.state.db, document_id, principal, writing=True)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         await service.editable(session, document_id, principal)
         return await reindex(session, document_id)

@@ -1,5 +1,6 @@
 """`requestIngestion` and `getIngestionStatus` over HTTP, and the door for domain events."""
 
+from base64 import b64encode
 from typing import Annotated
 from uuid import UUID
 
@@ -9,13 +10,20 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus import blob_repository
 from gateway.corpus.blobs import BlobStore
-from gateway.corpus.service import authorise, editable, may_replace, readable
+from gateway.corpus.service import authorise, editable, home_of, in_commons, may_replace, readable
 from gateway.crashpoints import crash_point
-from gateway.db import Database
+from gateway.db import COMMONS, Database
 from gateway.errors import NotFound
 from gateway.ingestion import facade, repository
 from gateway.ingestion.events import record_event
-from gateway.ingestion.schemas import BlobContent, IngestionHandle, IngestionRequest, IngestionStatus, Status
+from gateway.ingestion.schemas import (
+    BlobContent,
+    BytesContent,
+    IngestionHandle,
+    IngestionRequest,
+    IngestionStatus,
+    Status,
+)
 from gateway.tenancy.access import Admin, Principal, Reader, Writer
 from gateway.wire import JsonObject, Page, Wire, decode_cursor, encode_cursor
 
@@ -28,16 +36,24 @@ async def accept(request: Request, principal: Principal, wanted: IngestionReques
     """One request in one transaction; when this returns, it is committed."""
     db: Database = request.app.state.db
     blobs: BlobStore = request.app.state.blobs
-    async with db.tenant_session(principal.mandate_id) as session:
-        if isinstance(wanted.content, BlobContent) and not await blob_repository.was_uploaded_by(
-            session, wanted.content.sha256(), principal.name
-        ):
-            raise NotFound(f"You uploaded no blob {wanted.content.blob}; POST it to /v1/blobs first.")
+    home = home_of(wanted.scope, principal)
+    if isinstance(wanted.content, BlobContent):
+        async with db.tenant_session(principal.mandate_id) as session:
+            if not await blob_repository.was_uploaded_by(session, wanted.content.sha256(), principal.name):
+                raise NotFound(f"You uploaded no blob {wanted.content.blob}; POST it to /v1/blobs first.")
+            if (
+                home != principal.mandate_id
+            ):  # bytes belong to a mandate; what is for everybody brings them along
+                data = await blobs.read(session, wanted.content.sha256())
+                carried = BytesContent(base64=b64encode(data).decode())
+                wanted = wanted.model_copy(update={"content": carried})
+    replacing = principal if home == principal.mandate_id else in_commons(principal)
+    async with db.tenant_session(home) as session:
         handle = await facade.request_ingestion(
             session,
             await authorise(session, wanted, principal),
             blobs=blobs,
-            may_replace=lambda row: may_replace(row, principal),
+            may_replace=lambda row: may_replace(row, replacing),
         )
         crash_point("request.before_commit")
     crash_point("request.after_commit")
@@ -59,8 +75,14 @@ async def request_ingestion(
 
 @router.get("/ingestions/{job_id}")
 async def get_ingestion_status(request: Request, job_id: UUID, principal: Reader) -> IngestionStatus:
-    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
-        return await _visible_job(session, job_id, principal)
+    db: Database = request.app.state.db
+    who = principal
+    if "operator" in principal.scopes:
+        async with db.tenant_session(COMMONS) as session:
+            if await repository.find_job(session, job_id) is not None:
+                who = in_commons(principal)
+    async with db.tenant_session(who.mandate_id) as session:
+        return await _visible_job(session, job_id, who)
 
 
 async def _visible_job(session: AsyncSession, job_id: UUID, principal: Principal) -> IngestionStatus:

@@ -1,11 +1,13 @@
 """From queued to searchable: what the pipeline leaves in the stores, and what it costs."""
 
+from base64 import b64encode
 from collections import Counter
 
 import pytest
 
 from gateway.connections import repository as connections
 from gateway.corpus import lexicon
+from gateway.corpus.blobs import INLINE_LIMIT
 from gateway.corpus.embedders import EmbedderRefused, EmbedderUnavailable
 from gateway.corpus.erasure import begin_erasure, finish_erasure
 from gateway.corpus.lexical.postings import Directory, unpack_rows
@@ -313,3 +315,24 @@ async def test_personal_data_is_masked_when_asked(db, tenant, bench):
     assert "jane.roe@example.org" in kept["plain"]
     assert "jane.roe@example.org" not in kept["masked"]
     assert "[email:" in kept["masked"]
+
+
+async def test_an_original_that_is_gone_costs_its_document_and_nobody_elses_tries(
+    db, tenant, bench, tmp_path
+):
+    large = {"base64": b64encode(b"words " * INLINE_LIMIT).decode()}
+    await bench.hand_in(
+        tenant, ask(tenant, "bad", large, mimeType="text/plain"), ask(tenant, "good", "A good text.")
+    )
+    for kept in (tmp_path / str(tenant.mandate_id)).iterdir():
+        kept.unlink()
+    await bench.drain(tenant)
+    jobs = await rows_of(
+        db,
+        tenant,
+        "SELECT d.source_id, j.status, j.attempts, j.reason FROM job j JOIN document d ON d.id = j.document_id",
+    )
+    assert {job.source_id: (job.status, job.attempts, job.reason) for job in jobs} == {
+        "good": ("indexed", 1, None),
+        "bad": ("pending", 1, "not_found"),
+    }
