@@ -123,6 +123,9 @@ CATALOGUE: dict[str, Event] = {
     "ingestion.connection.deletions.held": Event(
         "warning", (*_SURFACE, "reason"), "a person must approve the deletions"
     ),
+    "ingestion.connection.watch.failed": Event(
+        "warning", (*_SURFACE, "error"), "the vendor took no subscription; the schedule goes on without"
+    ),
     "ingestion.connection.purged": Event(
         "info",
         ("connectionId", "authority", "reason", "indexRows", "chunks"),

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy.exc import DBAPIError
 
 from gateway.connections import service as connections
+from gateway.connections.sync_service import revive_schedules
 from gateway.corpus import blob_repository, chunk_repository, lexicon, vector_repository
 from gateway.corpus.blobs import BlobStore
 from gateway.corpus.erasure import expire_documents
@@ -47,6 +48,7 @@ class Maintenance:
         await expire_documents(self._db, self._blobs, mandate_id)
         async with self._db.tenant_session(mandate_id) as session:
             await connections.tidy(session)
+            await revive_schedules(session)
         async with self._db.tenant_session(mandate_id) as session:
             owners = await chunk_repository.crowded_owners(session, fewer_than=SMALL_SEGMENT, at_least=CROWD)
         for owner_id in owners:

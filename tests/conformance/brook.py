@@ -353,7 +353,13 @@ class BrookSurface:
         )
 
     async def watch(self, url: str, known: Sequence[Watch]) -> Sequence[Watch]:
-        return known
+        self.world.requests["watch"] += 1
+        if self.world.take("watch", "unavailable") is not None:
+            raise VendorUnavailable("503")
+        ends = datetime.now(UTC) + timedelta(days=2)
+        return (
+            [known[0]] if known else [Watch(vendor_id="w1", resource="all", expires_at=ends, secret="s3cret")]
+        )
 
     async def unwatch(self, known: Sequence[Watch]) -> None:
         return None

@@ -32,7 +32,7 @@ from gateway.crashpoints import crash_point
 from gateway.db import Database, emit_on_commit
 from gateway.ingestion import ledger_repository as ledger
 from gateway.settings import Settings
-from workers.sync import errands
+from workers.sync import errands, watching
 from workers.sync.fence import Lost, fenced
 from workers.sync.handover import Sender
 from workers.sync.pages import PageWriter
@@ -108,6 +108,16 @@ class Walk:
                         cursor, self.pages = page.next_cursor, self.pages + 1
                         await self.desk.bulletin.ring(self.mandate_id, self.job.connection_id)
                         if page.last:
+                            await watching.renew(
+                                self.db,
+                                self.desk.settings,
+                                self.mandate_id,
+                                self.job,
+                                source,
+                                surface,
+                                self.desk.clock(),
+                            )
+                            await self._finish()
                             return
                         if time.monotonic() - began > SLICE_SECONDS:
                             await errands.step_aside(self.db, self.mandate_id, self.job)
@@ -222,7 +232,6 @@ class Walk:
                 return
             self.listed = mode == "bootstrap"
         await bury(self.db, self.desk.blobs, self.mandate_id, self.job)
-        await self._finish()
 
     async def _save(
         self, session: AsyncSession, source: Row[Any], page: Page, listing: dict[str, Any]
