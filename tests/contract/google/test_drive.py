@@ -126,8 +126,12 @@ async def test_a_folder_that_comes_back_brings_what_lies_in_it(ada: Account) -> 
 async def test_shared_drives_come_and_go(ada: Account) -> None:
     team = ada.create("drive", name="Team", members=["ada@demo.example"])
     file = ada.create("file", name="team.txt", text="team", parentId=team)
-    before = await walk(ada.surface("drive"))
+    native = ada.create("document", name="Minutes", text="minutes", parentId=team)
+    surface = ada.surface("drive")
+    before = await walk(surface)
     assert before.complete == {MY_DRIVE, team}
+    assert await text_of(surface, before.items[file]) == "team"
+    assert (await surface.fetch(before.items[native])).file_name == "Minutes.docx"
     assert before.items[file].container_id == team
     second = ada.create("drive", name="Second", members=["ada@demo.example"])
     other = ada.create("file", name="second.txt", text="second", parentId=second)
