@@ -7,7 +7,8 @@ import pytest
 
 from gateway.corpus.child.failures import REASONS
 from gateway.corpus.service import _REASONS
-from tests.fixtures.corpus import Tenant, ask
+from gateway.db import new_id
+from tests.fixtures.corpus import Tenant, ask, rows_of
 
 MARKDOWN = b"# Guide\n\nReset the gateway with the red button.\n"
 
@@ -105,6 +106,35 @@ async def test_an_erasure_runs_in_the_worker_and_answers_with_its_receipt(client
     assert (
         await client.post("/v1/erasures", json={"mandate": True}, headers=mandate.auth("member"))
     ).status_code == 403
+
+
+async def test_erasures_by_document_source_and_mandate_and_a_hold_that_refuses(
+    client, mandate, owner, bench, db
+):
+    source = str(new_id())
+    handles = [
+        (await client.post("/v1/ingestions", json=body, headers=mandate.auth())).json()
+        for body in (
+            ask(owner, name, f"The text of {name}.", dataSourceId=source if name == "b" else None).model_dump(
+                mode="json", by_alias=True
+            )
+            for name in "abc"
+        )
+    ]
+    await bench.drain(owner)
+    await rows_of(db, owner, """UPDATE mandate SET policy = '{"legalHold": true}' RETURNING 1""")
+    held = await client.post("/v1/erasures", json={"mandate": True}, headers=mandate.auth())
+    assert (held.status_code, held.json()["code"]) == (409, "erasure.held")
+    assert "legal hold" in held.json()["detail"]
+    await rows_of(db, owner, "UPDATE mandate SET policy = '{}' RETURNING 1")
+    for body in ({"documentId": handles[0]["documentId"]}, {"sourceId": source}, {"mandate": True}):
+        asked = asyncio.create_task(client.post("/v1/erasures", json=body, headers=mandate.auth()))
+        while not asked.done():
+            await bench.drain(owner)
+        path = f"/v1/receipts/{asked.result().json()['id']}"
+        receipt = (await client.get(path, headers=mandate.auth())).json()
+        assert (receipt["status"], receipt["counts"]["document"]) == ("done", 1), body
+    assert await rows_of(db, owner, "SELECT 1 FROM document") == []
 
 
 async def test_a_blob_can_only_be_referred_to_by_who_uploaded_it(client, mandate):
