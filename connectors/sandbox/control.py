@@ -14,55 +14,8 @@ from connectors.sandbox.world import Fields, NoSuchObject, Refused, World
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def control_routes(world: World) -> list[Route]:  # noqa: C901 - one small handler per verb
-    async def reset(request: Request) -> Fields:
-        world.faults.clear()
-        world.reset((await _fields(request)).get("seed", "empty"))
-        world.requests.clear()
-        return {"ok": True}
-
-    async def state(request: Request) -> Fields:
-        return world.state(request.query_params.get("user"))
-
-    async def create(request: Request) -> Fields:
-        return world.create(await _fields(request))
-
-    async def edit(request: Request) -> Fields:
-        return world.edit(request.path_params["id"], await _fields(request))
-
-    async def delete(request: Request) -> Fields:
-        return world.delete(request.path_params["id"], await _fields(request) or dict(request.query_params))
-
-    async def restore(request: Request) -> Fields:
-        return world.restore(request.path_params["id"])
-
-    async def inject(request: Request) -> Fields:
-        world.faults.add(Fault.of(await _fields(request)))
-        return {"faults": world.faults.described()}
-
-    async def faults(_request: Request) -> Fields:
-        return {"faults": world.faults.described()}
-
-    async def clear_faults(_request: Request) -> Fields:
-        world.faults.clear()
-        return {"faults": []}
-
-    async def requests(request: Request) -> Fields:
-        return world.requests.described(request.query_params)
-
-    async def forget_requests(_request: Request) -> Fields:
-        world.requests.clear()
-        return {"total": 0}
-
-    async def revoke(request: Request) -> Fields:
-        return world.revoke(await _fields(request))
-
-    async def clock(request: Request) -> Fields:
-        world.clock.advance(float((await _fields(request)).get("advance", 0)))
-        return {"now": world.clock.now().isoformat()}
-
-    async def deliver(request: Request) -> Fields:
-        return await world.deliver(await _fields(request))
+def control_routes(world: World) -> list[Route]:
+    control = Control(world)
 
     def route(path: str, **handlers: Callable[[Request], Awaitable[Fields]]) -> list[Route]:
         return [
@@ -71,18 +24,73 @@ def control_routes(world: World) -> list[Route]:  # noqa: C901 - one small handl
         ]
 
     return [
-        *route("/reset", POST=reset),
-        *route("/state", GET=state),
-        *route("/objects", POST=create),
+        *route("/reset", POST=control.reset),
+        *route("/state", GET=control.state),
+        *route("/objects", POST=control.create),
         # Ids may hold slashes; the longer path is asked first.
-        *route("/objects/{id:path}/restore", POST=restore),
-        *route("/objects/{id:path}", PATCH=edit, DELETE=delete),
-        *route("/faults", GET=faults, POST=inject, DELETE=clear_faults),
-        *route("/requests", GET=requests, DELETE=forget_requests),
-        *route("/revoke", POST=revoke),
-        *route("/clock", POST=clock),
-        *route("/push", POST=deliver),
+        *route("/objects/{id:path}/restore", POST=control.restore),
+        *route("/objects/{id:path}", PATCH=control.edit, DELETE=control.delete),
+        *route("/faults", GET=control.faults, POST=control.inject, DELETE=control.clear_faults),
+        *route("/requests", GET=control.requests, DELETE=control.forget_requests),
+        *route("/revoke", POST=control.revoke),
+        *route("/clock", POST=control.clock),
+        *route("/push", POST=control.deliver),
     ]
+
+
+class Control:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def reset(self, request: Request) -> Fields:
+        self._world.faults.clear()
+        self._world.reset((await _fields(request)).get("seed", "empty"))
+        self._world.requests.clear()
+        return {"ok": True}
+
+    async def state(self, request: Request) -> Fields:
+        return self._world.state(request.query_params.get("user"))
+
+    async def create(self, request: Request) -> Fields:
+        return self._world.create(await _fields(request))
+
+    async def edit(self, request: Request) -> Fields:
+        return self._world.edit(request.path_params["id"], await _fields(request))
+
+    async def delete(self, request: Request) -> Fields:
+        fields = await _fields(request) or dict(request.query_params)
+        return self._world.delete(request.path_params["id"], fields)
+
+    async def restore(self, request: Request) -> Fields:
+        return self._world.restore(request.path_params["id"])
+
+    async def inject(self, request: Request) -> Fields:
+        self._world.faults.add(Fault.of(await _fields(request)))
+        return {"faults": self._world.faults.described()}
+
+    async def faults(self, _request: Request) -> Fields:
+        return {"faults": self._world.faults.described()}
+
+    async def clear_faults(self, _request: Request) -> Fields:
+        self._world.faults.clear()
+        return {"faults": []}
+
+    async def requests(self, request: Request) -> Fields:
+        return self._world.requests.described(request.query_params)
+
+    async def forget_requests(self, _request: Request) -> Fields:
+        self._world.requests.clear()
+        return {"total": 0}
+
+    async def revoke(self, request: Request) -> Fields:
+        return self._world.revoke(await _fields(request))
+
+    async def clock(self, request: Request) -> Fields:
+        self._world.clock.advance(float((await _fields(request)).get("advance", 0)))
+        return {"now": self._world.clock.now().isoformat()}
+
+    async def deliver(self, request: Request) -> Fields:
+        return await self._world.deliver(await _fields(request))
 
 
 async def _fields(request: Request) -> dict[str, Any]:
