@@ -17,6 +17,7 @@ from connectors.kit.contract import (
     VendorUnavailable,
 )
 from connectors.kit.http import VendorHttp, way_out
+from connectors.msft.graph import USER_AGENT, classify
 from connectors.msft.sign_in import LoginPlace, application, in_thread
 
 ENDPOINTS: Mapping[str, str] = {
@@ -46,9 +47,6 @@ RESERVED = frozenset({"openid", "profile", "offline_access", "email"})  # MSAL a
 # The user has to come back. Everything else – a wrong secret, an outage – is not the user's, and no reason to forget.
 DEAD = frozenset({"invalid_grant", "interaction_required", "consent_required", "login_required"})
 
-# The callback is a GET on our own origin with a state of one use; a form post would lose the browser's cookie.
-warnings.filterwarnings("ignore", message="response_mode", module=r"msal\..*")
-
 
 def scopes_for(endpoints: Mapping[str, str], surfaces: Sequence[str]) -> list[str]:
     """Bare names mean the public cloud's Graph; a national cloud wants its own resource in front."""
@@ -65,16 +63,20 @@ class Microsoft:
     has_refresh = True
 
     def begin(self, client: Client, *, redirect_uri: str, state: str, surfaces: Sequence[str]) -> Consent:
-        flow = cast(
-            "dict[str, Any]",
-            application(client).initiate_auth_code_flow(
-                scopes_for(client.endpoints, surfaces),
-                redirect_uri=redirect_uri,
-                state=state,
-                response_mode="query",
-                prompt="select_account",
-            ),
-        )
+        with warnings.catch_warnings():
+            # MSAL would rather have a form post. The callback is a GET on our own origin, with a state of one use and
+            # bound to the browser by a cookie that a post from another site would not bring along.
+            warnings.filterwarnings("ignore", message="response_mode")
+            flow = cast(
+                "dict[str, Any]",
+                application(client).initiate_auth_code_flow(
+                    scopes_for(client.endpoints, surfaces),
+                    redirect_uri=redirect_uri,
+                    state=state,
+                    response_mode="query",
+                    prompt="select_account",
+                ),
+            )
         return Consent(url=LoginPlace(client).real(flow["auth_uri"]), flow=flow)
 
     async def finish(
@@ -93,10 +95,6 @@ class Microsoft:
                 raise ConsentRefused(str(result.get("error") or "invalid_request"))
             tokens = _tokens(result)
             return tokens, await self._account(client, http, result, tokens)
-
-    async def account(self, client: Client, tokens: Tokens) -> Account:
-        async with way_out(client.endpoints.values()) as http:
-            return await self._account(client, http, {}, tokens)
 
     async def refresh(self, client: Client, tokens: Tokens) -> Tokens:
         refresh_token = tokens.refresh_token
@@ -121,21 +119,35 @@ class Microsoft:
         """Microsoft has no endpoint for it: the user takes the app away at myapps, an administrator in Entra."""
         return False
 
+    async def account(self, client: Client, tokens: Tokens) -> Account:
+        async with way_out(client.endpoints.values()) as http:
+            return await self._me(client, http, tokens)
+
     async def _account(
         self, client: Client, http: VendorHttp, result: Mapping[str, Any], tokens: Tokens
     ) -> Account:
+        """The id token says it, and saves a scope; where it does not, Graph is asked."""
         claims: Mapping[str, Any] = result.get("id_token_claims") or {}
         if claims.get("oid"):
             email = claims.get("email") or claims.get("preferred_username") or ""
             return Account(id=str(claims["oid"]), name=str(claims.get("name") or ""), email=str(email))
+        try:
+            return await self._me(client, http, tokens)
+        except AuthRevoked as error:
+            raise ConsentRefused("no_account", str(error)) from error
+
+    async def _me(self, client: Client, http: VendorHttp, tokens: Tokens) -> Account:
         answer = await http.request(
             "GET",
             f"{client.endpoints['graph'].rstrip('/')}/me",
-            headers={"Authorization": f"Bearer {tokens.access_token}"},
+            headers={"Authorization": f"Bearer {tokens.access_token}", "User-Agent": USER_AGENT},
             authority=self.name,
         )
-        if answer.status != 200:
-            raise ConsentRefused("no_account", f"asking whose account it is was answered {answer.status}")
+        if answer.status in {401, 403}:
+            raise AuthRevoked(f"asking whose account it is was answered {answer.status}")
+        error = classify(answer)
+        if error is not None:
+            raise error
         me = answer.json()
         email = me.get("mail") or me.get("userPrincipalName") or ""
         return Account(id=str(me["id"]), name=str(me.get("displayName") or ""), email=str(email))

@@ -124,6 +124,18 @@ async def test_a_dead_grant_is_told_from_everything_else(
         await MICROSOFT.refresh(client, replace(tokens, refresh_token=None))
 
 
+async def test_tokens_that_were_handed_in_say_whose_they_are(
+    msft_sandbox: RunningSandbox, msft_control: Control
+) -> None:
+    client, tokens = client_of(msft_sandbox), await consent(msft_sandbox)
+    assert (await MICROSOFT.account(client, tokens)).email == ADA
+    with pytest.raises(AuthRevoked):
+        await MICROSOFT.account(client, replace(tokens, access_token="forged"))
+    msft_control.revoke()
+    with pytest.raises(AuthRevoked):
+        await MICROSOFT.account(client, tokens)
+
+
 async def test_there_is_no_way_to_take_a_grant_back_by_api(msft_sandbox: RunningSandbox) -> None:
     assert await MICROSOFT.revoke(client_of(msft_sandbox), await consent(msft_sandbox)) is False
 
