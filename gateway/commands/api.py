@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,15 +78,18 @@ def connected(url: str | None, api_key: str | None, data_dir: Path | None) -> Ge
 def show_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
     """A table for people, JSON for machines."""
     from rich.console import Console  # noqa: PLC0415 - only where something is drawn
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Column, Table  # noqa: PLC0415
 
     if as_json:
         typer.echo(json.dumps(list(rows), indent=2, ensure_ascii=False))
         return
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    # An id that is cut off is no id: it folds on a narrow terminal, and a pipe has room for everything.
+    table = Table(
+        *(Column(name, overflow="fold") for name in columns), box=None, pad_edge=False, header_style="bold"
+    )
     for row in rows:
         table.add_row(*(_cell(row.get(column)) for column in columns))
-    Console(soft_wrap=True).print(table)
+    Console(soft_wrap=True, width=None if sys.stdout.isatty() else 1000).print(table)
 
 
 def show_one(row: dict[str, Any], *, as_json: bool) -> None:
