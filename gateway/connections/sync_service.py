@@ -159,6 +159,7 @@ async def approve_held(session: AsyncSession, connection_id: UUID, surface: str 
         if surface is None or source.surface == surface:
             await repository.lock_source(session, source.id)
             approved += await items.release_held(session, source.id)
+            await repository.clear_ended_failures(session, source.id)
             await repository.save_held(session, source.id, None)
             await enqueue_sync(session, source.id, reason="deletions approved")
     return approved

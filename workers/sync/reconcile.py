@@ -56,6 +56,7 @@ async def close_listing(
     marked = await items.mark_absent(
         session, source.id, generation, containers, state="held" if hold else "deleted"
     )
+    await repository.clear_ended_failures(session, source.id)
     if hold:
         await repository.save_held(
             session,

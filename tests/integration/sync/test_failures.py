@@ -175,3 +175,14 @@ async def test_a_person_can_have_it_tried_now(bank):
     )
     await bank.drain()
     assert await bank.corpus() == bank.world.truth()
+
+
+async def test_the_failure_of_an_item_that_is_gone_goes_with_it(bank):
+    bank.world.create("bad", "Never read.")
+    bank.world.create("good", "Fine.")
+    bank.world.broken["bad"] = "locked"
+    await bank.sync()
+    bank.world.vanish("bad")
+    bank.world.forget_feed()
+    await bank.sync()
+    assert await bank.rows("SELECT 1 FROM item_failure") == []
