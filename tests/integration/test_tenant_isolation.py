@@ -242,6 +242,8 @@ PLAIN: dict[str, Value] = {
         "account", "keys", "connections", "uploads", "documents", "queries", "answers", "citations"
     ),
     "source_kind": either("paste", "upload"),
+    "prefix": either(""),
+    "revoked": either(True, False),
     "limit": either(1, 50),
     "share": either(None, 0.01, 1.0),
     "revision": either(1),
