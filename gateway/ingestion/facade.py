@@ -22,7 +22,7 @@ from gateway.corpus.descriptions import Descriptions
 from gateway.corpus.embedders import embedding_model
 from gateway.corpus.masking import placeholder_key
 from gateway.corpus.secrets import contains_secret
-from gateway.db import emit_on_commit, new_id, on_commit
+from gateway.db import COMMONS, emit_on_commit, new_id, on_commit, tenant_of
 from gateway.errors import ContentInvalid, NotAllowed, NotFound, TooLarge
 from gateway.ingestion import ledger_repository, repository
 from gateway.ingestion.hashing import byte_hash, content_hash, fingerprint
@@ -182,9 +182,15 @@ def _described(
     return described
 
 
-async def _offer(session: AsyncSession, request: IngestionRequest, policy: Policy) -> Offer:
+def _check_scope(session: AsyncSession, request: IngestionRequest) -> None:
     if request.scope == "personal" and request.user_id is None:
         raise ContentInvalid("Scope personal needs a userId.")
+    if request.scope == "global" and tenant_of(session) != COMMONS:
+        raise ContentInvalid("Scope global is handed in in a session of the commons.")
+
+
+async def _offer(session: AsyncSession, request: IngestionRequest, policy: Policy) -> Offer:
+    _check_scope(session, request)
     if request.source_kind in policy.neutralisation.mandatory_source_kinds and not request.neutralize:
         request = request.model_copy(update={"neutralize": True})
     content, mime_type = request.content, request.mime_type

@@ -3,9 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from gateway.corpus import benchmarks
 from gateway.corpus.benchmarks import bench_retrieval
 
 
@@ -23,16 +20,3 @@ async def test_bench_retrieval_measures_a_collection_on_an_instance_of_its_own(t
     figures = await bench_retrieval(tmp_path, embedder="wordllama", tell=told.append)
     assert figures == {"dense": perfect, "bm25": perfect, "hybrid": perfect}
     assert told
-
-
-async def test_bench_search_times_every_kind_of_query_beside_the_bare_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(benchmarks, "LARGE", 200)  # so that an index is built
-    figures = await benchmarks.bench_search(300, measured=3)
-    assert figures.pop("chunks") == 300
-    assert set(figures) == {"rare", "middling", "frequent", "mixed"}
-    for kind in figures.values():
-        assert set(kind) == {"search", "bareIndex", "bareLegs"}
-        assert all(0 < times["p50"] <= times["p99"] for times in kind.values())
-        assert kind["bareIndex"]["p50"] <= kind["bareLegs"]["p50"]

@@ -4,8 +4,10 @@ import pytest
 
 from gateway.corpus.blobs import INLINE_LIMIT
 from gateway.db import COMMONS
+from gateway.errors import ContentInvalid
+from gateway.ingestion import facade
 from gateway.tenancy import service as tenancy
-from tests.fixtures.corpus import Tenant
+from tests.fixtures.corpus import Tenant, ask
 
 
 @pytest.fixture
@@ -98,3 +100,12 @@ async def test_files_and_entries_for_everybody(app, client, mandate, other_manda
         f"/v1/entries/{entry.json()['id']}", json={"content": "Celesta."}, headers=operator
     )
     assert revised.status_code == 202
+
+
+async def test_in_process_the_commons_session_is_the_only_place_for_it(db, tenant, blobs, commons):
+    request = ask(tenant, "g", "For everybody.", scope="global")
+    async with db.tenant_session(tenant.mandate_id) as session:
+        with pytest.raises(ContentInvalid):
+            await facade.request_ingestion(session, request, blobs=blobs)
+    async with db.tenant_session(COMMONS) as session:
+        assert (await facade.request_ingestion(session, request, blobs=blobs)).outcome == "queued"
