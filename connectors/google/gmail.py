@@ -7,9 +7,9 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 from connectors.google.api import GoogleApi, Refusal
 from connectors.google.messages import METADATA_HEADERS, READING, all_parts, attachments, decoded, letter
@@ -28,8 +28,8 @@ from connectors.kit.rounds import Batch, Census, ContainerSurface
 from connectors.registry import Workplace
 
 MAILBOX = "mailbox"
-PAGE = 50  # messages are asked for one by one: a page is what is worth keeping together
-AT_ONCE = 8
+PAGE = 100
+AT_ONCE = 8  # messages are asked for one by one; so many are read, and kept, together
 HISTORY_PAGE = 200
 CHANGES = ["messageAdded", "messageDeleted", "labelAdded", "labelRemoved"]
 ENDED = frozenset({"TRASH", "SPAM"})
@@ -39,15 +39,21 @@ MEAN_BYTES = 20_000
 
 @dataclass(frozen=True)
 class Place:
-    """A link, read: a page of the listing since a day, or a page of the history since a number."""
+    """A link, read: a page of the listing since a moment, or a page of the history since a number.
+
+    `waiting` are messages of the page before, named there and not read yet: what was read is not asked for again.
+    """
 
     kind: str  # list, history
     history: str
     since: str = ""
     page: str | None = None
+    waiting: Sequence[str] = ()
+    ended: bool = False  # the page before was the last one
 
     def text(self) -> str:
-        return json.dumps([self.kind, self.history, self.since, self.page], separators=(",", ":"))
+        told = [self.kind, self.history, self.since, self.page, list(self.waiting), self.ended]
+        return json.dumps(told, separators=(",", ":"))
 
     @staticmethod
     def read(link: str) -> "Place":
@@ -58,7 +64,6 @@ class Gmail(ContainerSurface[str]):
     def __init__(self, workplace: Workplace) -> None:
         self._workplace, self._policy = workplace, workplace.policy
         self._api = GoogleApi(workplace, workplace.endpoints, "gmail", "v1")
-        self._room = asyncio.Semaphore(AT_ONCE)
         self._left_out = {label.casefold() for label in workplace.policy.mail_skip_folders}
         self._labels: dict[str, str] = {}  # names by id: those a user made are called Label_7 on a message
         self._skipped: frozenset[str] = ENDED
@@ -72,9 +77,18 @@ class Gmail(ContainerSurface[str]):
             await self._learn_labels()
             # The number is taken before the first message is listed: what changes meanwhile comes with the first delta.
             place = Place.read(link) if link else Place("list", await self._history_id(), self._since())
-            read = self._listing if place.kind == "list" else self._history
-            async for batch in read(place):
-                yield batch
+            ask = self._listed if place.kind == "list" else self._changed
+            while True:
+                async for batch in self._waiting(place):
+                    yield batch
+                if place.ended:
+                    return
+                place, tombstones = await ask(place)
+                if tombstones or not place.waiting:
+                    done = place.ended and not place.waiting
+                    yield Batch(self._after(place, place.waiting).text(), done, tombstones=tombstones)
+                    if done:
+                        return
         except Refusal as error:
             if link is not None and error.status in {400, 404}:
                 raise CursorLost(str(error)) from error
@@ -113,31 +127,42 @@ class Gmail(ContainerSurface[str]):
 
     # -- the listing
 
-    async def _listing(self, place: Place) -> AsyncGenerator[Batch]:
-        while True:
-            page = await self._api.ask(
-                lambda api, place=place: (
-                    api.users()
-                    .messages()
-                    .list(userId="me", q=self._query(place.since), maxResults=PAGE, pageToken=place.page)
-                )
+    async def _listed(self, place: Place) -> tuple[Place, list[Tombstone]]:
+        page = await self._api.ask(
+            lambda api: (
+                api.users()
+                .messages()
+                .list(userId="me", q=self._query(place.since), maxResults=PAGE, pageToken=place.page)
             )
-            found = await self._read([entry["id"] for entry in page.get("messages", ())])
-            following = page.get("nextPageToken")
-            if following is None:
-                place = Place("history", place.history)
-            else:
-                place = Place("list", place.history, place.since, following)
-            yield found.batch(place.text(), done=following is None)
-            if following is None:
-                return
+        )
+        following = page.get("nextPageToken")
+        named = [str(entry["id"]) for entry in page.get("messages", ())]
+        return replace(place, page=following, waiting=named, ended=following is None), []
 
-    async def _read(self, ids: Sequence[str]) -> "_Found":
-        messages = await asyncio.gather(*(self._message(one) for one in ids))
-        # Markup of strangers: off the loop.
-        return await asyncio.to_thread(self._judged, dict(zip(ids, messages, strict=True)))
+    async def _waiting(self, place: Place) -> AsyncGenerator[Batch]:
+        """Reads what a page named, a few at a time, and says after each few what is left: also before it gives up."""
+        waiting = list(place.waiting)
+        while waiting:
+            some, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
+            answers = await asyncio.gather(*(self._message(one) for one in some), return_exceptions=True)
+            read = {one: answer for one, answer in zip(some, answers, strict=True) if not _broke(answer)}
+            waiting = [one for one in some if one not in read] + waiting
+            # Markup of strangers: off the loop.
+            found = await asyncio.to_thread(self._judged, read)
+            link, done = self._after(place, waiting).text(), place.ended and not waiting
+            if read:
+                yield Batch(link, done, found.upserts, found.tombstones, found.failures)
+            for answer in answers:
+                if _broke(answer):
+                    raise answer
 
-    def _judged(self, messages: "Mapping[str, Mapping[str, Any] | Refusal | None]") -> "_Found":
+    def _after(self, place: Place, waiting: Sequence[str]) -> Place:
+        """A listing that is through goes on as the history since the number it began with."""
+        if waiting or not place.ended:
+            return replace(place, waiting=waiting)
+        return Place("history", place.history)
+
+    def _judged(self, messages: Mapping[str, Any]) -> "_Found":
         found = _Found()
         for message_id, message in messages.items():
             if message is None:
@@ -163,13 +188,12 @@ class Gmail(ContainerSurface[str]):
         options: dict[str, Any] = {"format": "full"}
         if self._policy.mail_tier in {"metadata", "snippet"}:
             options = {"format": "metadata", "metadataHeaders": METADATA_HEADERS}
-        async with self._room:
-            try:
-                return await self._api.ask(
-                    lambda api: api.users().messages().get(userId="me", id=message_id, **options)
-                )
-            except Refusal as error:
-                return None if error.status == 404 else error
+        try:
+            return await self._api.ask(
+                lambda api: api.users().messages().get(userId="me", id=message_id, **options)
+            )
+        except Refusal as error:
+            return None if error.status == 404 else error
 
     def _items(self, message: Mapping[str, Any]) -> list[Item]:
         policy, written = self._policy, letter(message, self._labels)
@@ -194,45 +218,27 @@ class Gmail(ContainerSurface[str]):
 
     # -- the history
 
-    async def _history(self, place: Place) -> AsyncGenerator[Batch]:
-        while True:
-            page = await self._api.ask(
-                lambda api, place=place: (
-                    api.users()
-                    .history()
-                    .list(
-                        userId="me",
-                        startHistoryId=place.history,
-                        historyTypes=CHANGES,
-                        maxResults=HISTORY_PAGE,
-                        pageToken=place.page,
-                    )
+    async def _changed(self, place: Place) -> tuple[Place, list[Tombstone]]:
+        page = await self._api.ask(
+            lambda api: (
+                api.users()
+                .history()
+                .list(
+                    userId="me",
+                    startHistoryId=place.history,
+                    historyTypes=CHANGES,
+                    maxResults=HISTORY_PAGE,
+                    pageToken=place.page,
                 )
             )
-            found = await self._changed(page.get("history", ()))
-            following = page.get("nextPageToken")
-            if following is None:
-                place = Place("history", str(page["historyId"]))
-            else:
-                place = Place("history", place.history, page=following)
-            yield found.batch(place.text(), done=following is None)
-            if following is None:
-                return
-
-    async def _changed(self, records: Sequence[Mapping[str, Any]]) -> "_Found":
-        """Each message once, as it is now; only its end is believed as it was told."""
-        touched: dict[str, bool] = {}
-        for record in records:
-            for entry in record.get("messagesDeleted", ()):
-                touched[entry["message"]["id"]] = False
-            for entry in record.get("messagesAdded", ()):
-                touched[entry["message"]["id"]] = True
-            for entry in [*record.get("labelsAdded", ()), *record.get("labelsRemoved", ())]:
-                if set(entry.get("labelIds", ())) - READING:
-                    touched[entry["message"]["id"]] = True
-        found = await self._read([one for one, lives in touched.items() if lives])
-        found.tombstones += [Tombstone(external_id=one) for one, lives in touched.items() if not lives]
-        return found
+        )
+        touched = _touched(page.get("history", ()))
+        following = page.get("nextPageToken")
+        # The number of the last page is where the next round begins; until then the old one, and a page of it.
+        history = place.history if following is not None else str(page["historyId"])
+        living = [one for one, lives in touched.items() if lives]
+        gone = [Tombstone(external_id=one) for one, lives in touched.items() if not lives]
+        return Place("history", history, "", following, living, ended=following is None), gone
 
     # -- attachments
 
@@ -313,14 +319,30 @@ class Gmail(ContainerSurface[str]):
             await self._api.tell(lambda api: api.users().stop(userId="me"))
 
 
+def _broke(answer: object) -> TypeGuard[BaseException]:
+    """Not an answer about one message, but the end of asking for now."""
+    return isinstance(answer, BaseException) and not isinstance(answer, Refusal)
+
+
 class _Found:
     def __init__(self) -> None:
         self.upserts: list[Item] = []
         self.tombstones: list[Tombstone] = []
         self.failures: list[Failure] = []
 
-    def batch(self, link: str, *, done: bool) -> Batch:
-        return Batch(link, done, self.upserts, self.tombstones, self.failures)
+
+def _touched(records: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
+    """Each message once, and whether it lives: as it is now will be asked, only its end is believed as it was told."""
+    touched: dict[str, bool] = {}
+    for record in records:
+        for entry in record.get("messagesDeleted", ()):
+            touched[entry["message"]["id"]] = False
+        for entry in record.get("messagesAdded", ()):
+            touched[entry["message"]["id"]] = True
+        for entry in [*record.get("labelsAdded", ()), *record.get("labelsRemoved", ())]:
+            if set(entry.get("labelIds", ())) - READING:
+                touched[entry["message"]["id"]] = True
+    return touched
 
 
 def build(workplace: Workplace) -> Gmail:

@@ -128,6 +128,9 @@ class Account:
     def fault(self, kind: str, **options: Any) -> None:
         self._done(self._control.post("/faults", json={"kind": kind, **options}))
 
+    def clear_faults(self) -> None:
+        self._done(self._control.delete("/faults"))
+
     def state(self, user: str = "ada@demo.example") -> dict[str, Any]:
         return self._done(self._control.get("/state", params={"user": user}))
 

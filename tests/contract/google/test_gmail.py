@@ -6,7 +6,7 @@ import pytest
 
 from connectors.google import gmail
 from connectors.google.gmail import MAILBOX
-from connectors.kit.contract import CursorLost, ItemGone, VendorUnavailable
+from connectors.kit.contract import CursorLost, ItemGone, Page, Throttled, VendorUnavailable
 from tests.contract.google.account import Account, text_of, walk
 
 
@@ -75,6 +75,27 @@ async def test_a_listing_goes_on_where_it_was_left(ada: Account, monkeypatch: py
         if page.last:
             break
     assert len(seen) == len(set(seen)) == 25
+
+
+async def test_what_was_read_before_google_said_wait_is_not_read_again(ada: Account) -> None:
+    for number in range(20):
+        ada.create("message", subject=str(number), text="x")
+    ada.fault("throttle", path="/messages/", after=12, times=None, retryAfter=600)
+    pages: list[Page] = []
+
+    async def follow() -> None:
+        async for page in ada.surface("gmail").pages(None, "bootstrap"):
+            pages.append(page)  # noqa: PERF401 - what came before the end is what counts
+
+    with pytest.raises(Throttled):
+        await follow()
+    seen = [item.external_id for page in pages for item in page.upserts]
+    assert len(seen) == 12
+    ada.clear_faults()
+    ada.forget_requests()
+    rest = await walk(ada.surface("gmail"), pages[-1].next_cursor)
+    assert ada.requests()["gmail_message"] == 8
+    assert set(seen) | set(rest.items) == {one["id"] for one in ada.state()["gmail"]}
 
 
 async def test_labels_end_and_revive_a_message(ada: Account) -> None:
