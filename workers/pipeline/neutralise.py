@@ -77,6 +77,7 @@ class _Mask:
         self._allowed = frozenset[str](policy.get("allow_personal_data", ()))
         self._known: dict[str, str] = {}
         self._texts: dict[str, str] = {}
+        self._words: dict[str, str] = {}
 
     def secrets(self, text: str) -> list[tuple[int, int, str, str]]:
         return [
@@ -109,9 +110,12 @@ class _Mask:
             return value
         if key in _WORDS_IN_LOCATOR:
             return self.text(value)
-        while found := self.secrets(value):
-            value = _put(value, found)
-        return value
+        if value not in self._words:  # the same in unit after unit
+            masked = value
+            while found := self.secrets(masked):
+                masked = _put(masked, found)
+            self._words[value] = masked
+        return self._words[value]
 
     def _placeholder(self, name: str, written: str, meant: str) -> str:
         if not self._key:

@@ -12,7 +12,8 @@ from workers.pipeline.formats.rows import write_rows
 
 _DELIMITERS = ",;\t|"
 _LONGEST_CELL = 1 << 20
-_MOST_CELLS = 5_000_000
+_MOST_CELLS = 2_000_000
+_MOST_COLUMNS = 16_384  # as many as a sheet may have
 _SAMPLE_LINES = 20
 
 
@@ -24,7 +25,7 @@ def read(source: Source) -> Extracted:
     try:
         for row in csv.reader(io.StringIO(text), delimiter=_delimiter(text, source)):
             cells += len(row)
-            if cells > _MOST_CELLS:
+            if cells > _MOST_CELLS or len(row) > _MOST_COLUMNS:
                 raise TaskFailed("too_large", "too many cells")
             rows.append([" ".join(cell.split()) for cell in row])
     except csv.Error as error:

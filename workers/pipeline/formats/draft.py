@@ -47,13 +47,13 @@ class Draft:
         self._next_level = PART
         self._headings = [(0, _title(heading))] if _title(heading) else []
 
-    def heading(self, rank: int, text: str, **place: Any) -> None:
+    def heading(self, rank: int, text: str, *, region: Region | None = None, **place: Any) -> None:
         """Rank 1 to 6; 0 is the title of the whole."""
         title = _title(text)
         self._headings = [entry for entry in self._headings if entry[0] < rank]
         if title:
             self._headings.append((rank, title))
-            if self.block(text, level=min(max(rank, 1), 6), **place):
+            if self.block(text, level=min(max(rank, 1), 6), region=region, **place):
                 self._next_level = LINE  # a heading does not part from what it heads
 
     def block(
@@ -86,9 +86,9 @@ class Draft:
         if self.block(text, unit="code", region=region, kind="code", **place):
             self.units[-1].code_language = language
 
-    def lines(self, lines: Sequence[str], **place: Any) -> None:
+    def lines(self, lines: Sequence[str], *, region: Region | None = None, **place: Any) -> None:
         """Lines that belong together: rows of a table, items of a list."""
-        self.block("\n".join(line for line in lines if line.strip()), **place)
+        self.block("\n".join(line for line in lines if line.strip()), region=region, **place)
 
     def take(self, text: str, units: Sequence[Unit], **place: Any) -> None:
         """Units that another reader made of this text."""
@@ -163,3 +163,20 @@ class Places:
 
     def replaced(self, moves: Sequence[Move]) -> "Places":
         return Places(self._starts, self._places, self._join, self._offsets.replaced(moves))
+
+
+class At:
+    """Region of a unit that is all in one place, by fields made here rather than words of the document."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def locate(self, start: int, end: int) -> dict[str, Any]:
+        del start, end
+        return self._fields
+
+    def replaced(self, moves: Sequence[Move]) -> "At":
+        del moves
+        return self

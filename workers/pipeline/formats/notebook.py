@@ -10,6 +10,7 @@ from workers.pipeline.formats import markdown
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import Draft
 
+_MOST_CELLS = 10_000
 _LONGEST_OUTPUT = 20_000  # characters; more is data, not words
 
 
@@ -21,6 +22,8 @@ def read(source: Source) -> Extracted:
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
         raise TaskFailed("damaged", "not a notebook")
     notebook = cast("dict[str, Any]", content)
+    if len(notebook["cells"]) > _MOST_CELLS:
+        raise TaskFailed("too_large", f"{len(notebook['cells'])} cells")
     language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language") or "python").lower()
     draft = Draft({"kind": "text"})
     for number, cell in enumerate(cast("list[Any]", notebook["cells"]), start=1):

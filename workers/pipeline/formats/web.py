@@ -15,7 +15,7 @@ from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import LINE, PARAGRAPH, Extracted
 from workers.pipeline.formats import text as plain
-from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.draft import At, Draft
 from workers.pipeline.formats.tables import lines_of
 
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
@@ -45,9 +45,10 @@ _HIDDEN_STYLE = re.compile(
 )
 _RULE = re.compile(r"([^{}@;]+)\{([^{}]*)\}")
 _PRINT = re.compile(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}")
-_IDENTIFIER = re.compile(r"[A-Za-z][\w-]{0,80}")
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9_-]{0,29}")  # nothing that could be a token
 _BREAK = "\x1e"
-_MOST_RULES = 200
+_MOST_RULES = 100
+_MOST_HIDDEN = 200_000
 
 
 def read(source: Source) -> Extracted:
@@ -84,7 +85,7 @@ def write(draft: Draft, html: str, *, paths: bool = True, **place: Any) -> None:
         heading = tree.css_first("h1")
         words = " ".join(title.text().split())
         if heading is None or " ".join(heading.text().split()) != words:
-            draft.block(words, cssPath="head > title", **place)
+            draft.block(words, region=At(cssPath="head > title"), **place)
     page.walk(root)
 
 
@@ -101,19 +102,19 @@ def check_depth(html: str) -> None:
 
 def _hidden_by_style(tree: LexborHTMLParser) -> set[int]:
     """Elements that the page's own style rules hide; rules for print and small screens do not count."""
-    hidden: set[int] = set()
-    rules = 0
+    selectors: dict[str, None] = {}
     for style in tree.css("style"):
         for selector, body in _RULE.findall(_PRINT.sub("", style.text() or "")):
-            if not _HIDDEN_STYLE.search(body):
-                continue
-            rules += 1
-            if rules > _MOST_RULES:
-                return hidden
-            try:
-                hidden.update(node.mem_id for node in tree.css(selector.strip()))
-            except (SelectolaxError, ValueError):
-                continue  # a selector only browsers know
+            if _HIDDEN_STYLE.search(body):
+                selectors[selector.strip()] = None
+    hidden: set[int] = set()
+    for selector in list(selectors)[:_MOST_RULES]:
+        try:
+            hidden.update(node.mem_id for node in tree.css(selector))
+        except (SelectolaxError, ValueError):
+            continue  # a selector only browsers know
+        if len(hidden) > _MOST_HIDDEN:
+            break
     return hidden
 
 
@@ -237,7 +238,7 @@ class _Page:
         self._draft.block(mark + text, level=level, **self._where(self._blocks[-1]))
 
     def _where(self, path: tuple[str, ...]) -> dict[str, Any]:
-        return {"cssPath": " > ".join(path), **self._place} if self._paths else self._place
+        return {"region": At(cssPath=" > ".join(path)), **self._place} if self._paths else self._place
 
     def _is_data(self, table: LexborNode) -> bool:
         """Rows of cells rather than a layout: nothing inside that is itself made of blocks."""
