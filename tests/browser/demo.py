@@ -49,7 +49,9 @@ class Demo:
 
     async def answers(self) -> bool:
         if self.process.poll() is not None:
-            raise AssertionError(f"`catchment up` ended with {self.process.returncode}: {self.output()[-2000:]}")
+            raise AssertionError(
+                f"`catchment up` ended with {self.process.returncode}: {self.output()[-2000:]}"
+            )
         if not (self.folder / "instance.json").exists():
             return False
         async with httpx.AsyncClient() as client:
@@ -68,7 +70,7 @@ async def demo(**settings: str) -> AsyncIterator[Demo]:
         folder = Path(place) / "data"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CATCHMENT_")}
         with (Path(place) / "output.txt").open("wb") as output:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: ASYNC220 - a start is short, and the stop is waited for
                 [sys.executable, "-m", "gateway", "up", "--demo", "--port", "0", "--data-dir", str(folder)],
                 cwd=REPOSITORY,
                 env=environment | settings,
