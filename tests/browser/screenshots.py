@@ -45,7 +45,6 @@ async def _cited_page(running: Demo) -> str:
 
 
 async def take(target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
     async with demo() as running, chromium() as browser:
         async with window(browser, Eye()) as page:
             await page.goto(await running.login_url())
@@ -64,4 +63,6 @@ async def take(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(take(Path(sys.argv[1])))
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    asyncio.run(take(folder))
