@@ -120,7 +120,9 @@ async def test_a_large_file_may_use_more_memory_than_a_small_one():
 
 
 async def test_a_large_file_may_use_more_time_than_a_small_one():
-    async with limited(cpu_seconds=20, cpu_seconds_at_first=1, cpu_seconds_per_mib=1.0) as pool:
+    async with limited(
+        cpu_seconds=20, cpu_seconds_at_first=1, cpu_seconds_per_mib=1.0, wall_seconds=200
+    ) as pool:
         task = {"do": "spend", "seconds": 4}
         with pytest.raises(ChildFailed) as refused:
             await pool.run(task, b"small", isolated=True)
