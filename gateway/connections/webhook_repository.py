@@ -130,7 +130,7 @@ async def note_delivery(
 
 
 async def drop_watch(session: AsyncSession, watch_id: UUID) -> None:
-    """The vendor ended the subscription; the next sync makes a new one."""
+    """A subscription that is no more, and the route to it."""
     parameters = {"mandate_id": tenant_of(session), "id": watch_id}
     for statement in (
         "DELETE FROM webhook_route WHERE mandate_id = :mandate_id AND watch_id = :id",

@@ -69,9 +69,8 @@ async def _take(
         )
     ]
     kinds = {notice.kind for notice in fresh}
-    if "removed" in kinds:
-        await webhook_repository.drop_watch(session, watch.id)
-    elif "reauthorize" in kinds:
+    if kinds & {"removed", "reauthorize"}:
+        # The next sync finds it out of date and renews it, or makes it anew.
         await webhook_repository.expire_watch(session, watch.id)
     if fresh:
         await enqueue_sync(session, watch.data_source_id, mode="delta", reason="webhook")

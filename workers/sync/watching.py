@@ -11,10 +11,10 @@ from uuid import UUID
 
 from sqlalchemy import Row
 
-from connectors.kit.contract import ConnectorError, Surface, Watch
-from gateway.connections import webhook_repository as repository
-from gateway.connections.vault import Vault, watch_place
-from gateway.db import Database, new_id
+from connectors.kit.contract import ConnectorError, Surface
+from gateway.connections.vault import Vault
+from gateway.connections.webhook_service import keep_watches, known_watches
+from gateway.db import Database
 from gateway.http import API_PREFIX
 from gateway.logs import emit
 from gateway.settings import Settings
@@ -40,12 +40,11 @@ async def renew(
         return
     vault = Vault.of(settings)
     async with db.tenant_session(mandate_id) as session:
-        rows = await repository.watches_of_source(session, source.id)
+        known = await known_watches(session, vault, source.id)
     rested = time.monotonic() - _looked.get(source.id, -LOOK_SECONDS) < LOOK_SECONDS
-    if rested and all(row.expires_at - now > SOON for row in rows):
+    if rested and all(watch.expires_at - now > SOON for watch in known):
         return
     _looked[source.id] = time.monotonic()
-    known = [_watch(vault, mandate_id, row) for row in rows]
     url = f"{settings.public_url.rstrip('/')}{API_PREFIX}/webhooks/{source.authority}"
     try:
         wanted = await surface.watch(url, known)
@@ -57,31 +56,5 @@ async def renew(
             error=type(error).__name__,
         )
         return
-    ids = {row.vendor_id: row.id for row in rows}
     async with fenced(db, mandate_id, job) as (session, _):
-        for watch in wanted:
-            watch_id = ids.get(watch.vendor_id) or new_id()
-            await repository.save_watch(
-                session,
-                watch_id,
-                authority=source.authority,
-                data_source_id=source.id,
-                vendor_id=watch.vendor_id,
-                resource=watch.resource,
-                sealed_secret=vault.seal(watch.secret.encode(), watch_place(mandate_id, watch_id)),
-                details=watch.details,
-                expires_at=watch.expires_at,
-            )
-        for vendor_id, watch_id in ids.items():
-            if vendor_id not in {watch.vendor_id for watch in wanted}:
-                await repository.drop_watch(session, watch_id)
-
-
-def _watch(vault: Vault, mandate_id: UUID, row: Row[Any]) -> Watch:
-    return Watch(
-        vendor_id=row.vendor_id,
-        resource=row.resource,
-        expires_at=row.expires_at,
-        secret=vault.open(row.sealed_secret, watch_place(mandate_id, row.id)).decode(),
-        details=row.details,
-    )
+        await keep_watches(session, vault, source.authority, source.id, wanted)

@@ -127,16 +127,9 @@ async def test_a_body_of_many_notices_is_judged_one_by_one(client, db, watched, 
     assert [row.delivery_id for row in deliveries] == ["a"]
 
 
-async def test_a_removed_subscription_is_forgotten_so_that_it_is_made_anew(client, db, watched):
-    await client.post(DOOR, content=watched.body("d1", "removed"))
-    assert await rows(db, watched.mandate.id, "SELECT FROM watch") == []
-    async with db.routing_session() as session:
-        assert await webhook_repository.find_route(session, "msft", watched.vendor_id) is None
-    assert len(await syncs(db, watched)) == 1
-
-
-async def test_a_subscription_to_be_reauthorized_is_out_of_date(client, db, watched):
-    await client.post(DOOR, content=watched.body("d1", "reauthorize"))
+@pytest.mark.parametrize("kind", ["removed", "reauthorize"])
+async def test_a_subscription_the_vendor_ends_is_out_of_date_and_made_anew(client, db, watched, kind):
+    await client.post(DOOR, content=watched.body("d1", kind))
     [watch] = await rows(db, watched.mandate.id, "SELECT expires_at <= now() AS due FROM watch")
     assert watch.due
     assert len(await syncs(db, watched)) == 1
