@@ -52,7 +52,11 @@ class Control:
         return self._world.state(request.query_params.get("user"))
 
     async def create(self, request: Request) -> Fields:
-        return self._world.create(await _fields(request))
+        """One, or with `many` as many as there are in the list."""
+        fields = await _fields(request)
+        if "many" in fields:
+            return {"objects": [dict(self._world.create(each)) for each in fields["many"]]}
+        return self._world.create(fields)
 
     async def edit(self, request: Request) -> Fields:
         return self._world.edit(request.path_params["id"], await _fields(request))

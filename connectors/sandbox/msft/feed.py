@@ -2,11 +2,13 @@
 
 import base64
 import binascii
+import heapq
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from connectors.sandbox.clock import Clock
@@ -77,15 +79,10 @@ def cut(entries: Iterable[tuple[Key, T]], mark: Mark, size: int) -> tuple[list[T
     By key and not by position: what changes during the walk moves out of it and comes with the next round, and nothing is
     stepped over.
     """
-    left = sorted(
-        (
-            (tuple(key), entry)
-            for key, entry in entries
-            if mark.after is None or tuple(key) > tuple(mark.after)
-        ),
-        key=lambda pair: pair[0],
-    )
-    page = left[:size]
-    last = len(left) <= size
+    after = None if mark.after is None else tuple(mark.after)
+    ahead = (pair for pair in entries if after is None or tuple(pair[0]) > after)
+    # One more than is shown says whether there are more, without sorting a large feed for every page.
+    left = heapq.nsmallest(size + 1, ahead, key=itemgetter(0))
+    page, last = left[:size], len(left) <= size
     behind = mark.finished() if last else mark.moved(page[-1][0])
     return [entry for _, entry in page], behind, last

@@ -2,6 +2,7 @@
 
 import base64
 import mimetypes
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -83,6 +84,7 @@ class Files:
         self.drives: dict[str, Drive] = {}
         self.items: dict[str, DriveItem] = {}
         self._homes: dict[str, Drive] = {}
+        self._lying: defaultdict[str, list[DriveItem]] = defaultdict(list)
         for user in people.all():
             name = user.email.replace("@", "_").replace(".", "_")
             site = self._site(name, user.name, None, {user.id}, personal=True)
@@ -100,7 +102,7 @@ class Files:
         return [site for site in self.sites.values() if not site.personal and user.id in site.members]
 
     def of(self, drive: Drive) -> list[DriveItem]:
-        return [item for item in self.items.values() if item.drive is drive]
+        return self._lying[drive.id]
 
     def chain(self, item: DriveItem) -> Iterator[DriveItem]:
         """The item and what it lies in, up to the root."""
@@ -216,6 +218,7 @@ class Files:
             seq=seq,
         )
         self.items[item.id] = item
+        self._lying[drive.id].append(item)
         return item
 
     def _fill(self, item: DriveItem, fields: Fields) -> None:

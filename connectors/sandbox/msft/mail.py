@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -129,6 +130,7 @@ class Mailboxes:
         self.folders: dict[str, MailFolder] = {}
         self.messages: dict[str, Message] = {}
         self._by_mutable: dict[str, str] = {}
+        self._inside: defaultdict[str, dict[str, Message]] = defaultdict(dict)
         # What left a folder: folder, change number, both ids it had there.
         self.left: list[tuple[str, int, str, str]] = []
         self._roots = {user.id: self._id("mailroot", "AQMkAD") for user in people.all()}
@@ -190,7 +192,7 @@ class Mailboxes:
     # -- messages
 
     def in_folder(self, folder: MailFolder) -> list[Message]:
-        return [each for each in self.messages.values() if each.folder_id == folder.id and not each.deleted]
+        return [each for each in self._inside[folder.id].values() if not each.deleted]
 
     def get(self, any_id: str) -> Message | None:
         return self.messages.get(any_id) or self.messages.get(self._by_mutable.get(any_id, ""))
@@ -223,7 +225,7 @@ class Mailboxes:
         )
         for each in fields.get("attachments", []):
             message.attachments.append(self._attachment(each, received))
-        self.messages[message.id] = message
+        self.messages[message.id] = self._inside[folder.id][message.id] = message
         self._by_mutable[message.mutable_id] = message.id
         return message
 
@@ -274,7 +276,9 @@ class Mailboxes:
 
     def _move(self, message: Message, target: MailFolder) -> None:
         self._leave(message)
+        del self._inside[message.folder_id][message.id]
         message.folder_id = target.id
+        self._inside[target.id][message.id] = message
         self._by_mutable.pop(message.mutable_id)
         message.mutable_id = self._id("message id", "AAMkAGI")
         self._by_mutable[message.mutable_id] = message.id

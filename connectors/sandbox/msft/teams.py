@@ -50,6 +50,7 @@ class ChatMessage:
     created: datetime
     modified: datetime
     seq: int
+    thread_seq: int  # of the last change in the thread that begins here
     edited: datetime | None = None
     deleted: datetime | None = None
     attachments: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -90,10 +91,6 @@ class Teams:
 
     def replies(self, message: ChatMessage) -> list[ChatMessage]:
         return [self.messages[each] for each in self._threads.get(message.id, [])]
-
-    def thread_seq(self, message: ChatMessage) -> int:
-        """The last change in the whole thread."""
-        return max([message.seq, *(each.seq for each in self.replies(message))])
 
     # -- changes
 
@@ -173,10 +170,12 @@ class Teams:
             created=when,
             modified=when,
             seq=seq,
+            thread_seq=seq,
             attachments=list(fields.get("attachments", [])),
             system=bool(fields.get("system", False)),
         )
         self.messages[message.id] = message
+        self._root(message).thread_seq = seq
         home = self._threads if reply_to else self._in
         home.setdefault(str(reply_to) if reply_to else channel.id, []).append(message.id)
         return message
@@ -200,6 +199,10 @@ class Teams:
     def _touch(self, message: ChatMessage) -> None:
         message.seq, now = self._changes.next()
         message.modified = max(now, message.modified + timedelta(milliseconds=1))
+        self._root(message).thread_seq = message.seq
+
+    def _root(self, message: ChatMessage) -> ChatMessage:
+        return self.messages[message.reply_to] if message.reply_to else message
 
     def edit_channel(self, channel: Channel, fields: Fields) -> None:
         channel.name = fields.get("name", channel.name)
@@ -226,9 +229,8 @@ class Teams:
             channel = message.channel
             if message.deleted or message.system or channel.deleted:
                 continue
-            root = self.messages[message.reply_to] if message.reply_to else message
             if user is None or user.id in channel.members:
-                yield {**self.told(message), "rootDeleted": root.deleted is not None}
+                yield {**self.told(message), "rootDeleted": self._root(message).deleted is not None}
 
     def told(self, message: ChatMessage) -> dict[str, Any]:
         channel = message.channel

@@ -188,7 +188,7 @@ def _size(call: Call) -> int:
 def channel_messages(call: Call, team_id: str, channel_id: str) -> Reply:
     """Whole threads by their last change, newest first; replies only when expanded."""
     channel, teams, size = _channel(call, team_id, channel_id), call.world.teams, _size(call)
-    rows = sorted(teams.roots(channel), key=teams.thread_seq, reverse=True)
+    rows = sorted(teams.roots(channel), key=lambda each: each.thread_seq, reverse=True)
     reply = listed(call, "messages", rows, size=size)
     reply.body["value"] = [
         shown_message(call, each, replies=_expands(call.query)) for each in reply.body["value"]
@@ -233,9 +233,7 @@ def _changes(call: Call, channel: Channel, path: str) -> Reply:
     if bound := re.search(r"lastModifiedDateTime gt ([0-9T:.Z+-]+)", mark.query.get("$filter", "")):
         after = parsed_time(bound[1])
         rows = [each for each in rows if _last_change(call, each) > after]
-    entries = [
-        ((seq,), each) for each in rows for seq in (teams.thread_seq(each),) if mark.since < seq <= mark.until
-    ]
+    entries = [((each.thread_seq,), each) for each in rows if mark.since < each.thread_seq <= mark.until]
     return answered(
         call,
         mark,

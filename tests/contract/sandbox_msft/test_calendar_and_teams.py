@@ -224,3 +224,13 @@ def test_system_messages_have_no_author(graph: Graph, msft_control: Control, tea
     shown = graph.get(_messages(team))["value"][0]
     assert shown["from"] is None
     assert shown["messageType"] == "unknownFutureValue"
+
+
+def test_a_large_channel_is_walked_whole(graph: Graph, msft_control: Control, team: dict[str, Any]) -> None:
+    said = [
+        {"kind": "channelMessage", "channelId": team["channelId"], "text": f"{n}", "from": ADA}
+        for n in range(2000)
+    ]
+    msft_control.create_many(said)
+    found, _, pages = graph.round(f"{_messages(team)}/delta?$top=50")
+    assert (len({each["id"] for each in found}), pages) == (2000, 40)
