@@ -274,6 +274,8 @@ PLAIN: dict[str, Value] = {
     "revoked": either(True, False),
     "limit": either(1, 50),
     "share": either(None, 0.01, 1.0),
+    "start": either(0),
+    "length": either(100),
     "revision": either(1),
     "seconds": either(5.0),
     "lease_seconds": either(5.0),
