@@ -10,6 +10,7 @@ from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
 from gateway.connections.places import VendorPlaces
+from gateway.connections.vault import Vault
 from gateway.corpus.blobs import BlobStore
 from gateway.corpus.child import ChildPool
 from gateway.corpus.embedders import build_embedder
@@ -143,10 +144,10 @@ def main() -> None:
         sys.exit(
             "Set CATCHMENT_DATABASE_URL and CATCHMENT_REDIS_URL, or start everything with `catchment up`."
         )
-    if settings.secret_key is None:
-        sys.exit(
-            "Set CATCHMENT_SECRET_KEY: it seals what must not be readable, and every process needs the same one."
-        )
+    try:
+        Vault.of(settings)
+    except ConfigurationError as error:
+        sys.exit(error.detail)
     process = WorkerProcess(
         settings, settings.database_url.get_secret_value(), settings.redis_url.get_secret_value()
     )

@@ -185,6 +185,7 @@ async def everything_written(house: House, database_urls, redis_url: str) -> dic
     return found
 
 
+@pytest.mark.timeout(900)
 async def test_no_token_code_or_secret_is_anywhere(db, house, browser, sandbox, database_urls, redis_url):
     tenant = await make_tenant(db)
     await browser.sign_in(tenant.key)
@@ -233,6 +234,7 @@ async def test_no_token_code_or_secret_is_anywhere(db, house, browser, sandbox, 
     print(f"\n{len(looked_for)} secrets looked for in {size:,} characters of {len(written)} stores: 0 found")
 
 
+@pytest.mark.timeout(1800)
 async def test_revocations_while_somebody_writes(db, house, browser, tmp_path, monkeypatch):
     """A worker process indexes what a writer hands in; each connection is revoked over HTTP in the middle of it."""
     tenant = await make_tenant(db)
@@ -294,6 +296,7 @@ async def test_revocations_while_somebody_writes(db, house, browser, tmp_path, m
     print(f"\n{REVOCATIONS} revocations against a writer: 0 rows left; slowest receipt {max(took):.1f} s")
 
 
+@pytest.mark.timeout(900)
 async def test_connections_on_the_command_line(db, house, browser):
     tenant = await make_tenant(db)
     await browser.sign_in(tenant.key)
