@@ -137,6 +137,12 @@ async def welcome(session: AsyncSession, connection_id: UUID) -> None:
         )
 
 
+async def ensure_sources(session: AsyncSession, row: Row[Any]) -> None:
+    """Who asks about a connection may be faster than the event that welcomes it."""
+    await repository.share_lock(session, [row.id])
+    await _register(session, row, row.surfaces)
+
+
 async def _register(session: AsyncSession, row: Row[Any], surfaces: Collection[str]) -> list[Row[Any]]:
     scope = _scope(row.policy)
     return await repository.add_sources(

@@ -58,6 +58,7 @@ async def estimate(request: Request, db: Db, connection_id: UUID, principal: Rea
         row = await service.visible(session, connection_id, principal)
         if row.state != "active":
             raise Conflict("The connection has no grant to ask the vendor with; give consent first.")
+        await service.ensure_sources(session, row)
         sources = await repository.sources_of(session, connection_id)
         per_byte = await repository.tokens_per_byte(session)
     places = places_of(request)
@@ -73,6 +74,7 @@ async def sync(db: Db, connection_id: UUID, principal: Writer, wanted: SyncIn | 
         row = await service.visible(session, connection_id, principal)
         if row.state != "active" or row.paused:
             raise Conflict("The connection is paused or has no grant; resume it or give consent first.")
+        await service.ensure_sources(session, row)
         sources = await repository.sources_of(session, connection_id)
         unknown = set(asked.surfaces or ()) - {source.surface for source in sources}
         if unknown:

@@ -97,6 +97,9 @@ async def open_bank(bench: Bench, places: BrookPlaces, world: Brook, tenant: Ten
     async with bench.db.tenant_session(tenant.mandate_id) as session:
         await connections.add(session, connection_id, "msft", tenant.user_id)
         await session.execute(
+            text("UPDATE connection SET surfaces = '{sharepoint}' WHERE id = :id"), {"id": connection_id}
+        )
+        await session.execute(
             text(
                 "INSERT INTO data_source (mandate_id, id, connection_id, user_id, surface, adapter_kind, scope) "
                 "VALUES (:mandate, :id, :connection, :user, 'sharepoint', 'brook', 'personal')"
