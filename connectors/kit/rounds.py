@@ -5,7 +5,10 @@ listing. A container that lost its token, that is forbidden or gone, is that con
 """
 
 import json
+import secrets
+import time
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -24,6 +27,11 @@ from connectors.kit.contract import (
 )
 
 PAGE_ITEMS = 200
+# A round is walked in short turns, and asking for the containers of a large account takes longer than a turn. So whoever goes
+# on with a round in the same process may use what was asked at its beginning. The key is the round's own, out of its cursor.
+CENSUS_SECONDS = 600.0
+MOST_CENSUSES = 64
+_censuses: "OrderedDict[str, tuple[float, Any]]" = OrderedDict()
 C = TypeVar("C")
 
 
@@ -66,6 +74,7 @@ class Progress:
         said = said or {"l": True}
         self._round: int = said.get("r", 0)
         self._running: bool = bool(said.get("p"))
+        self.key: str = said.get("k", "")
         self._listing: bool | set[str] = (
             said["l"] if isinstance(said.get("l"), bool) else set(said.get("l", ()))
         )
@@ -82,7 +91,7 @@ class Progress:
     def text(self) -> str:
         said: dict[str, Any] = {"r": self._round, "t": self._tokens}
         if self._running:
-            said["p"] = 1
+            said |= {"p": 1, "k": self.key}
         if self._listing:
             said["l"] = True if self._listing is True else sorted(self._listing)
         if self._next:
@@ -94,6 +103,7 @@ class Progress:
     def begin(self) -> None:
         if not self._running:
             self._running, self._round, self._failed = True, self._round + 1, set()
+            self.key = secrets.token_hex(8)
 
     def end(self) -> None:
         self._running, self._listing, self._failed = False, False, set()
@@ -172,6 +182,9 @@ class _Tidings:
 class ContainerSurface(ABC, Generic[C]):
     """`pages` for a surface that can tell its containers and read the feed of each."""
 
+    # Whether what the census answers is all there is to it, so that a later turn of the same round may do without asking.
+    census_keeps = False
+
     @abstractmethod
     async def census(self) -> Census[C]: ...
 
@@ -192,8 +205,8 @@ class ContainerSurface(ABC, Generic[C]):
     async def pages(self, cursor: str | None, mode: Mode) -> AsyncGenerator[Page]:
         del mode  # the cursor knows
         progress = Progress.read(cursor)
-        census = await self.census()
         progress.begin()
+        census = await self._census(progress.key)
         tidings = _Tidings()
         todo = self._todo(progress, census, tidings)
         for page in tidings.pages(progress):
@@ -218,8 +231,22 @@ class ContainerSurface(ABC, Generic[C]):
             for page in tidings.pages(progress):
                 yield page
         listing = progress.any_listing
+        _censuses.pop(progress.key, None)
         progress.end()
         yield Page(next_cursor=progress.text(), listing=listing, last=True)
+
+    async def _census(self, key: str) -> Census[C]:
+        if not self.census_keeps:
+            return await self.census()
+        now = time.monotonic()
+        asked, found = _censuses.get(key, (0.0, None))
+        if found is not None and now - asked < CENSUS_SECONDS:
+            return found
+        census = await self.census()
+        _censuses[key] = now, census
+        while len(_censuses) > MOST_CENSUSES:
+            _censuses.popitem(last=False)
+        return census
 
     def _todo(self, progress: Progress, census: Census[C], tidings: _Tidings) -> Mapping[str, C]:
         """Containers that are still to be asked in this round. Those that left are told and forgotten."""

@@ -39,6 +39,8 @@ class Calendar:
 
 
 class OutlookCalendar(ContainerSurface[Calendar]):
+    census_keeps = True
+
     def __init__(self, workplace: Workplace) -> None:
         self._graph = Graph(workplace, workplace.endpoints["graph"])
         self._policy, self._clock = workplace.policy, workplace.clock

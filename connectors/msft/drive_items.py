@@ -102,6 +102,7 @@ class Taste:
 
 class DriveSurface(ContainerSurface[Drive]):
     source_kind: str
+    census_keeps = True
 
     def __init__(self, workplace: Workplace) -> None:
         self._graph = Graph(workplace, workplace.endpoints["graph"])

@@ -53,6 +53,8 @@ class Folder:
 
 
 class Outlook(ContainerSurface[Folder]):
+    census_keeps = True
+
     def __init__(self, workplace: Workplace) -> None:
         self._graph = Graph(workplace, workplace.endpoints["graph"])
         self._policy, self._clock = workplace.policy, workplace.clock

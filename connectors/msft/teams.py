@@ -57,6 +57,8 @@ def channel_of(team: str, channel: str, name: str = "", team_name: str = "") -> 
 
 
 class Teams(ContainerSurface[Place]):
+    census_keeps = True
+
     def __init__(self, workplace: Workplace) -> None:
         self._graph = Graph(workplace, workplace.endpoints["graph"])
         self._policy, self._clock = workplace.policy, workplace.clock

@@ -33,8 +33,11 @@ class Shelf(ContainerSurface[str]):
     excluded: set[str] = field(default_factory=set[str])
     too_old: Callable[[str, str], bool] = lambda _container, _link: False
     asked: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
+    censuses: int = 0
+    census_keeps: bool = True
 
     async def census(self) -> Census[str]:
+        self.censuses += 1
         return Census({name: name for name in self.containers}, frozenset(self.excluded))
 
     def unlisted(self, container_id: str) -> str | None:
@@ -224,10 +227,29 @@ async def test_other_errors_pass_and_nothing_is_swallowed() -> None:
     assert [one.external_id for page in rest for one in page.upserts] == ["b/1"]
 
 
+async def test_the_containers_are_asked_for_once_in_a_round() -> None:
+    shelf = two()
+    pages = await walk(shelf)
+    assert shelf.censuses == 1
+    await walk(shelf, pages[-1].next_cursor)  # another round
+    assert shelf.censuses == 2
+    async for page in shelf.pages(None, "bootstrap"):
+        half = page.next_cursor
+        break
+    await walk(shelf, half)  # the rest of it
+    assert shelf.censuses == 3
+    other = two()
+    await walk(other, pages[0].next_cursor)  # a round that ended here, or another process's
+    assert other.censuses == 1
+    shelf.census_keeps = False
+    await walk(shelf, half)
+    assert shelf.censuses == 4
+
+
 async def test_the_cursor_is_small_and_holds_no_items() -> None:
     for page in await walk(two()):
         told = json.loads(page.next_cursor)
-        assert set(told) <= {"r", "t", "p", "l", "n", "x"}
+        assert set(told) <= {"r", "t", "p", "k", "l", "n", "x"}
         assert "1" not in json.dumps(told.get("t", {})).replace("a1", "").replace("b1", "").replace(
             ", 1]", ""
         )
