@@ -22,7 +22,7 @@ from connectors.kit.contract import (
 )
 from connectors.kit.mail_text import clean_email_body
 from connectors.kit.rounds import Batch, Census, ContainerSurface
-from connectors.msft.graph import Graph, Record, moment, segment, stamp
+from connectors.msft.graph import Graph, Record, lies_in, moment, segment, stamp
 from connectors.msft.subscriptions import Subscriptions
 from connectors.registry import Workplace
 
@@ -43,13 +43,13 @@ class OutlookCalendar(ContainerSurface[Calendar]):
 
     def __init__(self, workplace: Workplace) -> None:
         self._graph = Graph(workplace, workplace.endpoints["graph"])
-        self._policy, self._clock = workplace.policy, workplace.clock
+        self._policy, self._clock, self._root = workplace.policy, workplace.clock, workplace.external_root
         self._subscriptions = Subscriptions(self._graph, workplace.clock)
 
     async def census(self) -> Census[Calendar]:
         found: dict[str, Calendar] = {}
         async for entry in self._graph.every("/me/calendars", params={"$top": 100}, headers=HEADERS):
-            if entry.get("id"):
+            if entry.get("id") and lies_in(self._root, entry["id"], entry.get("name")):
                 found[str(entry["id"])] = Calendar(str(entry["id"]), str(entry.get("name") or "Calendar"))
         return Census(found)
 

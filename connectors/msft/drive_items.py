@@ -106,7 +106,7 @@ class DriveSurface(ContainerSurface[Drive]):
 
     def __init__(self, workplace: Workplace) -> None:
         self._graph = Graph(workplace, workplace.endpoints["graph"])
-        self._policy = workplace.policy
+        self._policy, self._root = workplace.policy, workplace.external_root
         self._taste = Taste(workplace.policy)
         self._subscriptions = Subscriptions(self._graph, workplace.clock)
 

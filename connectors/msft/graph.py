@@ -223,3 +223,8 @@ def display_name(identity: Any) -> str:
         if isinstance(who, dict) and who.get("displayName"):
             return str(who["displayName"])
     return ""
+
+
+def lies_in(root: str, *names: object) -> bool:
+    """Whether a container is the part of the account a data source is for; all of them if it names none."""
+    return not root or root.lower().rstrip("/") in {str(name).lower().rstrip("/") for name in names if name}

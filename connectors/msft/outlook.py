@@ -23,7 +23,7 @@ from connectors.kit.contract import (
 )
 from connectors.kit.mail_text import clean_email_body
 from connectors.kit.rounds import Batch, Census, ContainerSurface
-from connectors.msft.graph import Graph, Record, error_code, meaning, moment, segment, stamp
+from connectors.msft.graph import Graph, Record, error_code, lies_in, meaning, moment, segment, stamp
 from connectors.msft.subscriptions import Subscriptions
 from connectors.registry import Workplace
 
@@ -57,7 +57,7 @@ class Outlook(ContainerSurface[Folder]):
 
     def __init__(self, workplace: Workplace) -> None:
         self._graph = Graph(workplace, workplace.endpoints["graph"])
-        self._policy, self._clock = workplace.policy, workplace.clock
+        self._policy, self._clock, self._root = workplace.policy, workplace.clock, workplace.external_root
         self._subscriptions = Subscriptions(self._graph, workplace.clock)
 
     # -- folders
@@ -73,7 +73,7 @@ class Outlook(ContainerSurface[Folder]):
             async for entry in self._graph.every(path, params={"$top": 100}, headers={"Prefer": IMMUTABLE}):
                 folder = _folder(entry, above)
                 out = hidden or self._is_unwanted(entry, folder, unwanted)
-                if out:
+                if out or not self._is_inside(folder):
                     excluded.add(folder.id)
                 else:
                     found[folder.id] = folder
@@ -87,6 +87,12 @@ class Outlook(ContainerSurface[Folder]):
         names = [name for name in WELL_KNOWN if name in skipped or name in ALWAYS_SKIPPED]
         answers = await self._graph.batch([f"/me/mailFolders/{name}?$select=id" for name in names])
         return {str(body["id"]) for status, body in answers if status == 200 and isinstance(body, dict)}
+
+    def _is_inside(self, folder: Folder) -> bool:
+        """A data source may be for one folder and what lies below it, by its path or id."""
+        steps = folder.path.split("/")
+        above = ["/".join(steps[: count + 1]) for count in range(len(steps))]
+        return lies_in(self._root, folder.id, *above)
 
     def _is_unwanted(self, entry: Record, folder: Folder, unwanted: set[str]) -> bool:
         if entry.get("@odata.type", "").endswith("mailSearchFolder") or entry.get("isHidden"):

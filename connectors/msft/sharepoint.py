@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from connectors.kit.contract import ItemFailed, ItemGone
 from connectors.kit.rounds import Census
 from connectors.msft.drive_items import Drive, DriveSurface
-from connectors.msft.graph import Record, error_code, meaning, segment
+from connectors.msft.graph import Record, error_code, lies_in, meaning, segment
 from connectors.registry import Workplace
 
 PERSONAL = "/personal/"  # OneDrive has a surface of its own
@@ -57,6 +57,8 @@ class SharePoint(DriveSurface):
     def _wanted(self, site: Record, drive: Record) -> bool:
         names = (site.get("displayName"), site.get("name"), site.get("webUrl"), site.get("id"))
         libraries = (drive.get("name"), drive.get("id"), drive.get("webUrl"))
+        if not lies_in(self._root, *names, *libraries):
+            return False
         return _allowed(names, self._policy.sites) and _allowed(libraries, self._policy.libraries)
 
 

@@ -23,7 +23,17 @@ from connectors.kit.contract import (
 )
 from connectors.kit.mail_html import html_to_text
 from connectors.kit.rounds import Batch, Census, ContainerSurface
-from connectors.msft.graph import Graph, GraphPage, Record, error_code, meaning, moment, segment, stamp
+from connectors.msft.graph import (
+    Graph,
+    GraphPage,
+    Record,
+    error_code,
+    lies_in,
+    meaning,
+    moment,
+    segment,
+    stamp,
+)
 from connectors.msft.subscriptions import Subscriptions
 from connectors.registry import Workplace
 
@@ -61,7 +71,7 @@ class Teams(ContainerSurface[Place]):
 
     def __init__(self, workplace: Workplace) -> None:
         self._graph = Graph(workplace, workplace.endpoints["graph"])
-        self._policy, self._clock = workplace.policy, workplace.clock
+        self._policy, self._clock, self._root = workplace.policy, workplace.clock, workplace.external_root
         self._subscriptions = Subscriptions(self._graph, workplace.clock)
         self._words = [word.casefold() for word in workplace.policy.chat_keywords if word.strip()]
 
@@ -75,11 +85,11 @@ class Teams(ContainerSurface[Place]):
             for channel in await self._channels(status, body):
                 name, team_name = str(channel.get("displayName") or ""), str(team.get("displayName") or "")
                 place = channel_of(str(team["id"]), str(channel["id"]), name, team_name)
-                found[place.id] = place
-        excluded: frozenset[str] = frozenset()
-        if self._policy.chats:
+                if lies_in(self._root, place.id, place.team, place.channel, team_name):
+                    found[place.id] = place
+        if self._policy.chats and not self._root:
             found |= await self._chats()
-        return Census(found, excluded)
+        return Census(found)
 
     def unlisted(self, container_id: str) -> Place | None:
         """An empty list of teams has been seen where nothing was wrong but the list: the channel itself is asked."""

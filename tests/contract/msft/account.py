@@ -68,7 +68,11 @@ class Account:
         self.http = registry.open_http({"msft": self.client.endpoints})
 
     def surface(
-        self, part: str, clock: Callable[[], datetime] = lambda: datetime.now(UTC), **policy: Any
+        self,
+        part: str,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        root: str = "",
+        **policy: Any,
     ) -> Surface:
         place = registry.Workplace(
             endpoints=self.client.endpoints,
@@ -76,6 +80,7 @@ class Account:
             http=self.http,
             rate=self.window,
             policy=SyncPolicy(**policy),
+            external_root=root,
             clock=clock,
         )
         return registry.surface("msft", part, place)
