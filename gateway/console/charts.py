@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT, FOOT = 640, 140, 18
+MARGIN = 16  # for half of the first and the last label
 _MOST_LABELS = 6
 
 
@@ -34,6 +35,6 @@ def bars(values: Sequence[tuple[date, float]], title: str, unit: str = "") -> Ma
     total = sum(value for _, value in values)
     label = escape(f"{title}: {total:g} {unit}".strip())
     return Markup(  # noqa: S704 - every value above was escaped or formatted as a number
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}" preserveAspectRatio="none">'
+        f'<svg class="chart" viewBox="{-MARGIN} 0 {WIDTH + 2 * MARGIN} {HEIGHT}" role="img" aria-label="{label}" preserveAspectRatio="none">'
         f"{''.join(drawn)}</svg>"
     )

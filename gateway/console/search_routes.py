@@ -64,7 +64,7 @@ async def ask_page(
 async def _whole_answer(visit: Member, question: str) -> dict[str, Any]:
     state = visit.request.app.state
     asked = AnswerIn(question=question, origin="dashboard")
-    turn = await answers.prepare(visit.db, state.embedder, visit.principal, asked)
+    turn = await answers.prepare(visit.db, state.embedder, visit.principal, asked, reranker=state.reranker)
     text, citations, done = "", list[CitationFrame](), None
     async for frame in answers.answer(visit.db, state.chat_model, turn):
         if isinstance(frame, TokenFrame):

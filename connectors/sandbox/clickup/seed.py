@@ -13,10 +13,34 @@ HANDBOOK = """Every inspection follows the same order: first the bolts, then the
 Bolts are tightened to 85 Nm. Seals older than four years are replaced whether they leak or not.
 """
 
+OFFICE = (
+    (
+        "Neue Pegelgläser bestellen",
+        "Zwölf Gläser mit der Teilenummer WW-4711-B. Das Angebot gilt bis Monatsende.",
+        "complete",
+    ),
+    (
+        '<script>alert("task")</script> & "quoted" name',
+        "A task with a hostile name must stay text wherever it is shown.",
+        "to do",
+    ),
+)
+
 
 def fill(world: "ClickUpWorld") -> None:
     works = world.add_list("Operations", "Inspections", "Sluice gates")
+    _gate(world, works)
     office = world.add_list("Office", None, "Purchasing")
+    for name, text, status in OFFICE:
+        world.create({"kind": "task", "list": office, "name": name, "text": text, "status": status})
+    doc = world.create({"kind": "doc", "name": "Inspection handbook"})
+    page = world.create({"kind": "page", "doc": doc["id"], "name": "The order of work", "text": HANDBOOK})
+    paint = "Two coats of RAL 5010, sanded in between."
+    world.create({"kind": "page", "doc": doc["id"], "parent": page["id"], "name": "Paint", "text": paint})
+
+
+def _gate(world: "ClickUpWorld", works: str) -> None:
+    """A task with everything that can hang on one."""
     gate = world.create(
         {
             "kind": "task",
@@ -27,66 +51,22 @@ def fill(world: "ClickUpWorld") -> None:
             "assignees": [GRACE],
             "tags": ["inspection", "spring"],
         }
-    )
-    comment = world.create(
-        {
-            "kind": "comment",
-            "task": gate["id"],
-            "user": LINUS,
-            "text": "The lower bearing has 2 mm of play, measured cold.",
-        }
-    )
-    world.create(
-        {
-            "kind": "reply",
-            "comment": comment["id"],
-            "user": ADA,
-            "text": "Two millimetres is the limit: replace it this week.",
-        }
-    )
+    )["id"]
+    said = "The lower bearing has 2 mm of play, measured cold."
+    comment = world.create({"kind": "comment", "task": gate, "user": LINUS, "text": said})["id"]
+    answer = "Two millimetres is the limit: replace it this week."
+    world.create({"kind": "reply", "comment": comment, "user": ADA, "text": answer})
+    table = "bearing,play_mm\nupper,0.4\nlower,2.0\n"
     world.create(
         {
             "kind": "attachment",
-            "task": gate["id"],
+            "task": gate,
             "name": "bearing-measurements.csv",
             "mimeType": "text/csv",
-            "text": "bearing,play_mm\nupper,0.4\nlower,2.0\n",
+            "text": table,
         }
     )
+    order = "Supplier: Dichtungen Brandt. Delivery takes nine working days."
     world.create(
-        {
-            "kind": "task",
-            "list": works,
-            "parent": gate["id"],
-            "name": "Order seal set SG-3-2210",
-            "text": "Supplier: Dichtungen Brandt. Delivery takes nine working days.",
-        }
-    )
-    world.create(
-        {
-            "kind": "task",
-            "list": office,
-            "name": "Neue Pegelgläser bestellen",
-            "text": "Zwölf Gläser mit der Teilenummer WW-4711-B. Das Angebot gilt bis Monatsende.",
-            "status": "complete",
-        }
-    )
-    world.create(
-        {
-            "kind": "task",
-            "list": office,
-            "name": '<script>alert("task")</script> & "quoted" name',
-            "text": "A task with a hostile name must stay text wherever it is shown.",
-        }
-    )
-    doc = world.create({"kind": "doc", "name": "Inspection handbook"})
-    page = world.create({"kind": "page", "doc": doc["id"], "name": "The order of work", "text": HANDBOOK})
-    world.create(
-        {
-            "kind": "page",
-            "doc": doc["id"],
-            "parent": page["id"],
-            "name": "Paint",
-            "text": "Two coats of RAL 5010, sanded in between.",
-        }
+        {"kind": "task", "list": works, "parent": gate, "name": "Order seal set SG-3-2210", "text": order}
     )

@@ -22,6 +22,8 @@ SEVERITIES = {"debug", "info", "warning", "error"}
 def _calls() -> Iterator[tuple[str, ast.Call, int]]:
     for package in ("gateway", "workers", "connectors", "migrations"):
         for file in sorted((ROOT / package).rglob("*.py")):
+            if "sandbox" in file.parts:
+                continue  # the stand-ins of the vendors do not log; they have calls of their own by these names
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Call):
                     name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
