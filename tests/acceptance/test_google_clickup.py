@@ -174,6 +174,33 @@ def _is_ours(file: Mapping[str, Any]) -> bool:
     return file["kind"] == "file" and (file["owner"] == ADA or file["containerId"] is not None)
 
 
+def test_what_changes_at_clickup_is_there_one_delta_later(demo: Demo) -> None:
+    control = demo.controls["clickup"]
+    connection = connected(demo, CLICKUP)
+    tasks = {one["name"]: one["id"] for one in control.state()["clickup"] if one["kind"] == "task"}
+    gate, order = (
+        tasks["Inspect sluice gate three before the spring flood"],
+        tasks["Order seal set SG-3-2210"],
+    )
+    bought = tasks["Neue Pegelgläser bestellen"]
+    control.create("comment", task=gate, text="The heron on the weir delays everything by a week.")
+    control.create("task", name="Paint the railing", text="Railing of the footbridge, two coats of grey.")
+    control.delete(order)
+    demo.sync(connection)
+    expected = Counter(one["name"] for one in control.state()["clickup"])
+    assert demo.titles(connection) == expected  # deletions never appear in ClickUp's listings; here they do
+    assert any(
+        "heron" in text for text in found(demo, "what delays the gate by a week", "clickup_task", connection)
+    )
+    assert found(demo, "coats of grey for the footbridge", "clickup_task", connection)
+    embedded = demo.embedded()
+    control.edit(bought, status="in progress")
+    demo.sync(connection)
+    assert demo.embedded() == embedded  # a status is not a text
+    assert demo.titles(connection) == expected
+    print(f"clickup: {sum(expected.values())} documents equal the sandbox; a status flip embedded 0 chunks")
+
+
 def test_revoking_one_vendor_leaves_every_row_of_the_other(demo: Demo) -> None:
     google, clickup = demo.connect("google"), demo.connect("clickup")
     demo.arrived(google)
