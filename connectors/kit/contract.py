@@ -234,6 +234,10 @@ class RateWindow(Protocol):
 
     async def leave(self) -> None: ...
 
+    async def turn(self, place: str, seconds: float) -> None:
+        """Waits for its turn at a place the vendor lets everybody together ask once in so many seconds."""
+        ...
+
     async def close_for(self, seconds: float) -> None:
         """The vendor said Retry-After: nobody asks before that."""
         ...

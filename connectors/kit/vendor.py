@@ -27,6 +27,8 @@ PATIENCE = 5.0  # seconds waited here, with the job's lease running; longer wait
 ATTEMPTS = 3
 LONGEST_WAIT = 3600.0
 
+# Places with a limit of their own, and how many seconds a request takes of it.
+Turns = Mapping[str, float]
 Classify = Callable[[Answer], ConnectorError | None]
 
 
@@ -105,6 +107,7 @@ class VendorClient:
         data: Mapping[str, Any] | None = None,
         max_bytes: int = LONGEST_ANSWER,
         cost: float = 1.0,
+        turns: Turns | None = None,
         follow: int = 0,
     ) -> Answer:
         """An answer that `classify` finds nothing wrong with. Raises what it found otherwise."""
@@ -123,7 +126,7 @@ class VendorClient:
                 authority=self._authority,
             )
 
-        return await self._with_patience(ask, cost, repeatable=method in {"GET", "DELETE"})
+        return await self._with_patience(ask, cost, turns or {}, repeatable=method in {"GET", "DELETE"})
 
     async def download(
         self,
@@ -145,7 +148,7 @@ class VendorClient:
             )
 
         try:
-            return await self._with_patience(ask, cost, repeatable=True)
+            return await self._with_patience(ask, cost, {}, repeatable=True)
         except AnswerTooLarge as error:
             raise ItemFailed("too_large", str(error), permanent=True) from error
         except RequestRefused as error:
@@ -154,7 +157,7 @@ class VendorClient:
             raise ItemFailed("download_failed", str(error)) from error
 
     async def _with_patience(
-        self, ask: Callable[[str], Awaitable[Answer]], cost: float, *, repeatable: bool
+        self, ask: Callable[[str], Awaitable[Answer]], cost: float, turns: Turns, *, repeatable: bool
     ) -> Answer:
         token = await self._place.tokens.token()
         renewed = False
@@ -162,6 +165,8 @@ class VendorClient:
         while True:
             attempt += 1
             try:
+                for place, seconds in turns.items():
+                    await self._place.rate.turn(f"{self._authority}:{place}", seconds)
                 answer = await self._once(ask, token, cost)
             except (AnswerTooLarge, RequestRefused):
                 raise

@@ -17,7 +17,7 @@ from connectors.kit.contract import (
     VendorUnavailable,
 )
 from connectors.kit.http import Answer
-from connectors.kit.vendor import Place, VendorClient, retry_after
+from connectors.kit.vendor import Place, Turns, VendorClient, retry_after
 
 # SharePoint wants to know who asks; undecorated traffic is throttled first.
 USER_AGENT = "NONISV|Catchment|Catchment/0.1"
@@ -124,7 +124,11 @@ class Graph:
         raise VendorUnavailable("a collection without an end")
 
     async def batch(
-        self, paths: Sequence[str], *, headers: Mapping[str, str] | None = None, cost: float = 1.0
+        self,
+        paths: Sequence[str],
+        *,
+        headers: Mapping[str, str] | None = None,
+        turns: Turns | None = None,
     ) -> Sequence[tuple[int, Any]]:
         """Status and body of each path, in order; twenty in one request. Each is throttled by itself and asked again."""
         answers: dict[int, tuple[int, Any]] = {}
@@ -135,7 +139,7 @@ class Graph:
             troubles: list[ConnectorError] = []
             for start in range(0, len(waiting), BATCH):
                 asked = {number: paths[number] for number in waiting[start : start + BATCH]}
-                for number, found in (await self._batch_once(asked, headers, cost)).items():
+                for number, found in (await self._batch_once(asked, headers, turns or {})).items():
                     if isinstance(found, ConnectorError):
                         troubles.append(found)
                     else:
@@ -148,14 +152,18 @@ class Graph:
         return [answers[number] for number in range(len(paths))]
 
     async def _batch_once(
-        self, asked: Mapping[int, str], headers: Mapping[str, str] | None, cost: float
+        self, asked: Mapping[int, str], headers: Mapping[str, str] | None, turns: Turns
     ) -> dict[int, tuple[int, Any] | ConnectorError]:
         requests = [
             {"id": str(number), "method": "GET", "url": path, "headers": dict(headers or {})}
             for number, path in asked.items()
         ]
         answer = await self.client.request(
-            "POST", "$batch", json={"requests": requests}, cost=cost * len(asked)
+            "POST",
+            "$batch",
+            json={"requests": requests},
+            cost=len(asked),
+            turns={place: seconds * len(asked) for place, seconds in turns.items()},
         )
         found = {
             str(entry.get("id")): entry

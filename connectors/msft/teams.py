@@ -38,8 +38,8 @@ from connectors.msft.subscriptions import Subscriptions
 from connectors.registry import Workplace
 
 PAGE = 50
-# Four requests a second is what a team may be asked; of the connection's window (fifteen a second) each takes this much.
-COST = 4.0
+# What Graph lets us ask: a channel or chat once a second, a team four times, by all connections together.
+CHANNEL_SECONDS, TEAM_SECONDS = 1.0, 0.25
 LONGEST_NAME = 80
 # A chat without a change feed in this tenant is read by time; this marks such a link.
 SINCE = "since:"
@@ -60,6 +60,11 @@ class Place:
         if self.team:
             return f"/teams/{segment(self.team)}/channels/{segment(self.channel)}/messages"
         return f"/chats/{segment(self.channel)}/messages"
+
+    @property
+    def turns(self) -> dict[str, float]:
+        own = {self.channel: CHANNEL_SECONDS}
+        return own | ({self.team: TEAM_SECONDS} if self.team else {})
 
 
 def channel_of(team: str, channel: str, name: str = "", team_name: str = "") -> Place:
@@ -134,7 +139,7 @@ class Teams(ContainerSurface[Place]):
                 yield batch
             return
         while True:
-            page = page or await self._graph.page(str(link), cost=COST)
+            page = page or await self._graph.page(str(link), turns=container.turns)
             fresh, link = link is None, page.next_link or page.delta_link
             if link is None:
                 raise VendorUnavailable("a delta page without a link")
@@ -149,7 +154,9 @@ class Teams(ContainerSurface[Place]):
         params: dict[str, Any] = {"$top": PAGE, "$filter": f"lastModifiedDateTime gt {stamp(self._since())}"}
         for more in ({"$expand": "replies"}, {}) if container.team else ({},):
             try:
-                return await self._graph.page(f"{container.path}/delta", params={**params, **more}, cost=COST)
+                return await self._graph.page(
+                    f"{container.path}/delta", params={**params, **more}, turns=container.turns
+                )
             except ItemFailed as error:
                 if error.reason != "refused" or (container.team and not more):
                     raise
@@ -165,7 +172,7 @@ class Teams(ContainerSurface[Place]):
         }
         address = container.path
         while True:
-            page = await self._graph.page(address, params=params, cost=COST)
+            page = await self._graph.page(address, params=params, turns=container.turns)
             items, gone = await self._sort(container, page.value, fresh=False)
             address, params = page.next_link or "", None
             # Half of a walk by time cannot be taken up again: until its end the old moment stays.
@@ -194,7 +201,7 @@ class Teams(ContainerSurface[Place]):
         return items, gone
 
     async def _roots(self, place: Place, ids: Sequence[str]) -> dict[str, Record]:
-        answers = await self._graph.batch([f"{place.path}/{segment(one)}" for one in ids], cost=COST)
+        answers = await self._graph.batch([f"{place.path}/{segment(one)}" for one in ids], turns=place.turns)
         return {
             one: body
             for one, (status, body) in zip(ids, answers, strict=True)
@@ -209,24 +216,25 @@ class Teams(ContainerSurface[Place]):
             if place.team and "replies" not in root and "@removed" not in root
         ]
         answers = await self._graph.batch(
-            [f"{place.path}/{segment(one)}/replies?$top={PAGE}" for one in bare], cost=COST
+            [f"{place.path}/{segment(one)}/replies?$top={PAGE}" for one in bare], turns=place.turns
         )
         answered: dict[str, list[Record]] = {}
         for root_id, (status, body) in zip(bare, answers, strict=True):
-            answered[root_id] = await self._all_replies(body) if status == 200 else []
+            answered[root_id] = await self._all_replies(place, body) if status == 200 else []
         threads: dict[str, list[Record]] = {}
         for root_id, root in roots.items():
             replies = answered.get(root_id) or list(root.get("replies") or [])
             more = root.get("replies@odata.nextLink")
             if more:
-                replies += [one async for one in self._graph.every(str(more))]
+                replies += [one async for one in self._graph.every(str(more), turns=place.turns)]
             ordered = sorted(replies, key=lambda one: str(one.get("createdDateTime") or one.get("id") or ""))
             threads[root_id] = [root, *ordered]
         return threads
 
-    async def _all_replies(self, body: object) -> list[Record]:
+    async def _all_replies(self, place: Place, body: object) -> list[Record]:
         page = self._graph.collection(body)
-        rest = [one async for one in self._graph.every(page.next_link)] if page.next_link else []
+        more = page.next_link
+        rest = [one async for one in self._graph.every(more, turns=place.turns)] if more else []
         return [*page.value, *rest]
 
     def _thread(self, place: Place, root: Record, messages: Sequence[Record]) -> Item | None:

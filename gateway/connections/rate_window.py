@@ -1,7 +1,8 @@
 """A vendor's limits, kept in Redis and so shared by every process that works for one connection.
 
 Three things are kept per connection: until when the vendor wants to hear nothing, the requests of the running window, and
-the requests in flight. All of it is a guess that the vendor corrects; Redis may forget it at any time.
+the requests in flight. A place with a limit of its own – a channel of Teams – has turns, whichever connection asks there.
+All of it is a guess that the vendor corrects; Redis may forget it at any time.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from gateway.db import new_id
 from gateway.logs import emit
 
 PATIENCE = 5.0  # seconds waited for room, with a lease running; longer waits go back to the ledger
+LONGEST_TURN = 30.0  # a batch of twenty takes twenty turns, and a page that was begun should end
 SLOT_SECONDS = (
     330.0  # a request of a process that died stops counting after this; longer than any answer may take
 )
@@ -62,6 +64,16 @@ redis.call('PEXPIRE', KEYS[2], math.ceil(tonumber(ARGV[3]) * 1000))
 redis.call('PEXPIRE', KEYS[3], math.ceil(tonumber(ARGV[7]) * 1000))
 return '0'
 """
+# KEYS: when the next turn is. ARGV: now, seconds, most. Answers how long until the turn it took; none is taken beyond `most`.
+_TURN = """
+local now = tonumber(ARGV[1])
+local turn = math.max(now, tonumber(redis.call('GET', KEYS[1]) or '0'))
+if turn - now <= tonumber(ARGV[3]) then
+    local free = turn + tonumber(ARGV[2])
+    redis.call('SET', KEYS[1], string.format('%.3f', free), 'PX', math.ceil((free - now) * 1000))
+end
+return tostring(turn - now)
+"""
 # KEYS: closed-until. ARGV: until, milliseconds. A shorter pause never shortens a longer one.
 _CLOSE = """
 local closed = tonumber(redis.call('GET', KEYS[1]) or '0')
@@ -87,6 +99,7 @@ class SharedRateWindow:
         self._closed, self._window, self._slots = f"{name}:closed", f"{name}:window", f"{name}:slots"
         self._held: list[str] = []
         self._enter = redis.register_script(_ENTER)
+        self._turn = redis.register_script(_TURN)
         self._close = redis.register_script(_CLOSE)
 
     async def enter(self, cost: float = 1.0) -> None:
@@ -130,6 +143,18 @@ class SharedRateWindow:
             await self._redis.zrem(self._slots, ticket)
         except (RedisError, OSError) as error:
             emit("house.store.unavailable", component="rate", error=type(error).__name__)
+
+    async def turn(self, place: str, seconds: float) -> None:
+        try:
+            keys, arguments = [f"catchment:rate:turn:{place}"], [self._now(), seconds, LONGEST_TURN]
+            wait = float(cast("Any", await self._turn(keys=keys, args=arguments)))
+        except (RedisError, OSError) as error:
+            emit("house.store.unavailable", component="rate", error=type(error).__name__)
+            return
+        if wait > LONGEST_TURN:
+            raise Throttled(wait, "others are before us at this place")
+        if wait > 0:
+            await self._pause(wait)
 
     async def close_for(self, seconds: float) -> None:
         if seconds <= 0:

@@ -1,5 +1,6 @@
 """Teams against the sandbox: threads as documents, chats, windows, words, and who may see what."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -80,6 +81,24 @@ async def test_long_threads_are_read_to_the_end(
     assert mirror.items[root].metadata["messages"] == 231
     assert "answer 0." in mirror.text(root)
     assert "answer 229." in mirror.text(root)
+
+
+async def test_a_channel_is_asked_in_its_turn(
+    account: Account, msft_control: Control, team: dict[str, Any]
+) -> None:
+    """Once a second for a channel, four times for its team; every page of the feed and of a long thread's answers."""
+    root = say(msft_control, team["channelId"], "begin")
+    msft_control.create_many(
+        [
+            {"kind": "channelMessage", "replyTo": root, "text": f"answer {number}.", "from": GRACE}
+            for number in range(230)
+        ]
+    )
+    await Mirror(account.surface("teams")).sync()
+    asked = msft_control.requests(path=f"/channels/{team['channelId']}/messages", limit="1")["count"]
+    assert asked >= 2
+    turns = Counter(account.window.turns)
+    assert turns == {(f"msft:{team['channelId']}", 1.0): asked, (f"msft:{team['id']}", 0.25): asked}
 
 
 async def test_system_messages_and_markup_stay_out(
@@ -178,7 +197,7 @@ async def test_a_large_channel_costs_a_request_per_fifty_threads(
     assert max(len(page.upserts) for page in pages) <= 50
     assert sum(n for path, n in msft_control.requests()["byPath"].items() if "messages/delta" in path) == 8
     assert msft_control.requests()["total"] <= 12
-    assert account.window.costs.count(4.0) == 8
+    assert account.window.turns.count((f"msft:{team['channelId']}", 1.0)) == 8
 
 
 async def test_an_estimate_names_the_channels(

@@ -85,6 +85,33 @@ async def test_only_so_many_at_once(redis):
     assert most == 2
 
 
+async def test_a_place_has_turns_that_all_connections_take(redis):
+    time = Time()
+    one, other = (window(redis, new_id(), time) for _ in range(2))
+    place = f"msft:{new_id()}"
+    began = time.now
+    for rate in (one, other, one, other):
+        await rate.turn(place, 1.0)
+    assert time.now == pytest.approx(began + 3, abs=0.01)
+    assert len(time.waits) == 3  # the first came at once
+    await one.turn(place, 20.0)  # a batch
+    await other.turn(f"{place}-elsewhere", 1.0)
+    assert time.now == pytest.approx(began + 4, abs=0.01)
+    await other.turn(place, 20.0)
+    assert time.now == pytest.approx(began + 24, abs=0.01)
+
+
+async def test_a_turn_too_far_off_is_not_taken(redis):
+    time, place = Time(), f"msft:{new_id()}"
+    rate = window(redis, new_id(), time)
+    await rate.turn(place, 40.0)
+    for _ in range(2):
+        with pytest.raises(Throttled) as told:
+            await rate.turn(place, 40.0)
+        assert told.value.after == pytest.approx(40, abs=0.01)
+    assert time.waits == []
+
+
 async def test_the_slots_of_a_dead_process_come_free(redis):
     connection, time = new_id(), Time()
     dead = window(redis, connection, time, at_once=1)
@@ -110,5 +137,6 @@ async def test_without_redis_the_vendors_own_limits_remain():
     rate = SharedRateWindow(gone, new_id())
     await rate.enter()
     await rate.leave()
+    await rate.turn("msft:x", 1.0)
     await rate.close_for(5)
     await gone.aclose()
