@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -240,8 +241,7 @@ async def a_lost_cursor_is_named(stage: AnyStage) -> None:
 
 async def _trouble(stage: AnyStage) -> ConnectorError:
     with pytest.raises(ConnectorError) as told:
-        async for _ in stage.surface().pages(None, "bootstrap"):
-            continue
+        await Mirror(stage.surface()).round()
     return told.value
 
 
@@ -270,10 +270,8 @@ async def an_outage_is_not_an_empty_account(stage: AnyStage) -> None:
     else:
         assert other.dark
     mirror.surface = stage.surface()
-    try:
+    with suppress(VendorUnavailable, Throttled):
         await mirror.round()
-    except (VendorUnavailable, Throttled):
-        pass
     assert shown(mirror, made) == set(made)
 
 
@@ -308,9 +306,8 @@ async def a_vanished_item_is_typed(stage: AnyStage) -> None:
     if item.parts is not None:
         return  # it came with the listing, there is nothing to fetch
     stage.erase(made["marker-1-x"])
-    with pytest.raises((ItemGone, ItemFailed)) as told:
+    with pytest.raises(ItemGone):
         await stage.surface().fetch(item)
-    assert isinstance(told.value, ItemGone)
 
 
 @behaviour(lambda plan: plan.forbid)

@@ -1,5 +1,6 @@
 """Every surface on a stage of its own: a sandbox behind it, a hand that changes what is there, troubles on order."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -129,10 +130,6 @@ class Stage:
         """Past the trash, from which some vendors still hand things out."""
         self.control.delete(key, **self.plan.for_good)
 
-    def destroy(self, key: str) -> None:
-        """Past the bin."""
-        self.control.delete(key, **({"forGood": True} if self.authority == "google" else {}))
-
     def restore(self, key: str) -> None:
         self.control.restore(key)
 
@@ -197,16 +194,18 @@ def _client(authority: str, sandbox: RunningSandbox) -> Client:
     )
 
 
+def _click(authority: str, url: str) -> str:
+    with httpx.Client(trust_env=False) as browser:
+        if authority == "google":
+            return browser.post(url, data={"decision": "accept"}).headers["location"]
+        return str(click_consent(browser, url, user=ADA))
+
+
 async def _consent(authority: str, part: str, sandbox: RunningSandbox) -> Tokens:
     vendor, client = registry.authority(authority), _client(authority, sandbox)
     redirect = f"http://127.0.0.1:8765/v1/oauth/{authority}/callback"
     begun = vendor.begin(client, redirect_uri=redirect, state="s-1", surfaces=[part])
-    with httpx.Client(trust_env=False) as browser:
-        if authority == "google":
-            answer = browser.post(begun.url, data={"decision": "accept"})
-            back = answer.headers["location"]
-        else:
-            back = str(click_consent(browser, begun.url, user=ADA))
+    back = await asyncio.to_thread(_click, authority, begun.url)
     tokens, _ = await vendor.finish(client, flow=begun.flow, answer=dict(parse_qsl(urlsplit(back).query)))
     return tokens
 
@@ -235,9 +234,6 @@ class BrookStage:
         self.world.delete(key)
 
     def erase(self, key: str) -> None:
-        self.world.delete(key)
-
-    def destroy(self, key: str) -> None:
         self.world.delete(key)
 
     def restore(self, key: str) -> None:
@@ -289,7 +285,7 @@ def names() -> list[str]:
 
 
 def plan_of(name: str) -> Plan:
-    return BrookStage().plan if name == "brook" else PLANS[name.split(".")[0], name.split(".")[1]]
+    return BrookStage().plan if name == "brook" else PLANS[name.partition(".")[0], name.partition(".")[2]]
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
+from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure
 from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 
@@ -22,6 +23,8 @@ from gateway.settings import Settings
 from workers.sync.fence import Lost, fenced, source_of
 
 LONGEST_WAIT = 86400.0
+# Two transactions stood in each other's way; one of them only has to try again.
+CONTENTION = (DeadlockDetected, SerializationFailure, LockNotAvailable)
 MAX_RETRY_SECONDS = 900.0
 
 
@@ -75,8 +78,9 @@ async def trouble(
     """
     if isinstance(error, StoreUnavailable):
         raise error
-    if isinstance(error, DBAPIError):
-        raise error  # the runner knows what that means
+    if isinstance(error, DBAPIError) and isinstance(error.orig, CONTENTION):
+        await _put_back(db, mandate_id, job, 0.05, None)
+        return
     if not progressed and job.attempts >= settings.max_attempts:
         await _give_up_round(db, mandate_id, job, error)
         return

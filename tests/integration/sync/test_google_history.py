@@ -20,6 +20,10 @@ SURFACES = ["drive", "gmail", "google_calendar"]
 class GoogleHistory(History):
     """What a step means at Google; what makes no sense at a surface does nothing there."""
 
+    def __init__(self, bank, stage):
+        super().__init__(bank, stage)
+        self.binned = []
+
     @property
     def part(self) -> str:
         return self.stage.part
@@ -42,6 +46,22 @@ class GoogleHistory(History):
     async def do_move(self, number, where):
         if self.part == "drive":
             await super().do_move(number, where)
+
+    async def do_delete(self, number):
+        if number >= 6 and self.folders:  # with all that lies in it, of which Google says nothing
+            folder = self.folders.pop()
+            self.control.delete(folder)
+            self.binned.append(folder)
+        else:
+            await super().do_delete(number)
+
+    async def do_restore(self, number):
+        if number >= 4 and self.binned:
+            folder = self.binned.pop()
+            self.control.restore(folder)
+            self.folders.append(folder)
+        else:
+            await super().do_restore(number)
 
     async def do_fault(self, kind):
         if kind in {"empty_page", "repeat_page"} or (kind == "cursor_expiry" and self.part != "drive"):

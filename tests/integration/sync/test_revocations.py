@@ -53,9 +53,12 @@ async def test_revocations_while_a_sync_is_writing(bank):
         one = await open_bank(bank.bench, bank.places, world, bank.tenant)
         await one.ask()
         running = asyncio.create_task(one.drain())
-        pages = chance.randrange(5)
-        while world.requests["pages"] < pages and not running.done():
-            await asyncio.sleep(0)
+        pages, reached = chance.randrange(1, 5), asyncio.Event()
+        world.during_page = lambda w=world, p=pages, r=reached: r.set() if w.requests["pages"] >= p else None
+        await asyncio.wait(
+            [running, asyncio.ensure_future(reached.wait())], return_when=asyncio.FIRST_COMPLETED
+        )
+        reached.set()
         in_time += not running.done()
         await revoke(one)
         await running
