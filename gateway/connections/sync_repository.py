@@ -1,6 +1,6 @@
 """Data sources, the one live job of each, and the ledger of failures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -128,6 +128,32 @@ async def lock_live_job(session: AsyncSession, dedupe_key: str) -> Row[Any] | No
             {"mandate_id": tenant_of(session), "dedupe_key": dedupe_key},
         )
     ).one_or_none()
+
+
+async def will_look_again(session: AsyncSession, data_source_id: UUID, held_back: Collection[str]) -> bool:
+    """Whether the live sync of a source begins a round after this moment anyway: it is due or must wait, and nobody has
+    begun; or it was told already to run once more. Read without a lock: whoever takes or ends it now does so later.
+    """
+    found = await session.scalar(
+        text(
+            f"""
+            SELECT EXISTS (
+                SELECT FROM job j JOIN data_source s ON s.mandate_id = j.mandate_id AND s.id = :id
+                WHERE j.mandate_id = :mandate_id AND j.dedupe_key = 'sync:' || :key AND j.{_LIVE}
+                AND (j.payload -> 'again' ->> 'delay' = '0'
+                    OR (j.lease_until IS NULL AND s.listing ->> 'open' IS DISTINCT FROM 'true'
+                        AND (j.run_after <= now() OR j.reason = ANY(:held_back))))
+            )
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "id": data_source_id,
+            "key": str(data_source_id),
+            "held_back": list(held_back),
+        },
+    )
+    return bool(found)
 
 
 async def add_job(

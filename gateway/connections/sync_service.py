@@ -49,6 +49,12 @@ async def enqueue_sync(
     return job_id
 
 
+async def hasten_sync(session: AsyncSession, data_source_id: UUID, *, reason: str) -> None:
+    """A delta as soon as may be. Of a thousand who ask at once most find it asked for, and neither wait nor write."""
+    if not await repository.will_look_again(session, data_source_id, HELD_BACK):
+        await enqueue_sync(session, data_source_id, reason=reason)
+
+
 async def request_fetch(
     session: AsyncSession, source: Row[Any], *, urgent: bool, delay_seconds: float = 0
 ) -> UUID | None:
@@ -86,24 +92,32 @@ async def _one_job(
         job = await repository.lock_live_job(session, key)
         if job is None:  # it ended a moment ago
             return await _one_job(session, source, kind, lane, payload, delay)
-        job_id, lane = job.id, await _join(session, job, lane, payload, delay)
+        midway = kind == "sync" and await _is_midway(session, source.id)
+        job_id, lane = job.id, await _join(session, job, lane, payload, delay, midway=midway)
     if delay <= 0:
         await ingestion.ring_on_commit(session, [{"id": new_id(), "topic": "bell", "lane": lane}])
     return job_id
 
 
+async def _is_midway(session: AsyncSession, data_source_id: UUID) -> bool:
+    """A round that stepped aside has seen some containers already, and goes on behind them."""
+    source = await repository.find_source(session, data_source_id)
+    return source is not None and bool(source.listing.get("open"))
+
+
 async def _join(
-    session: AsyncSession, job: Row[Any], lane: str, payload: dict[str, Any], delay: float
+    session: AsyncSession, job: Row[Any], lane: str, payload: dict[str, Any], delay: float, *, midway: bool
 ) -> str:
     merged = job.payload | payload
     if "bootstrap" in {job.payload.get("mode"), payload.get("mode")}:
         merged["mode"] = "bootstrap"
     if job.lease_until is not None:
         # Whatever it has seen already, it looks again.
-        merged["again"] = {"mode": payload.get("mode"), "delay": delay}
-        merged["mode"] = job.payload.get("mode")
+        merged |= {"again": {"mode": payload.get("mode"), "delay": delay}, "mode": job.payload.get("mode")}
         await repository.change_job(session, job.id, lane=job.lane, payload=merged, delay_seconds=None)
         return str(job.lane)
+    if midway and merged.get("mode") != "bootstrap":
+        merged["again"] = {"mode": "delta", "delay": delay}
     held_back = job.reason in HELD_BACK
     # A download that waits in the backfill moves up when a delta needs it; a sync keeps the lane of its mode.
     new_lane = "delta" if "delta" in {lane, job.lane} and merged.get("mode") != "bootstrap" else lane

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from connectors import registry
 from connectors.kit.contract import Delivery, Notice, Watch
 from gateway.connections import repository, webhook_repository
-from gateway.connections.sync_service import enqueue_sync
+from gateway.connections.sync_service import hasten_sync
 from gateway.connections.vault import Vault, watch_place
 from gateway.db import Database, emit_on_commit, enter_tenant, new_id
 from gateway.logs import emit
@@ -73,7 +73,7 @@ async def _take(
         # The next sync finds it out of date and renews it, or makes it anew.
         await webhook_repository.expire_watch(session, watch.id)
     if fresh:
-        await enqueue_sync(session, watch.data_source_id, mode="delta", reason="webhook")
+        await hasten_sync(session, watch.data_source_id, reason="webhook")
     emit_on_commit(
         session,
         "webhook.accepted",

@@ -160,6 +160,57 @@ async def test_who_asks_during_a_run_gets_another_run(bank):
     assert asked
 
 
+async def test_who_asks_in_the_middle_of_a_round_gets_another_round(bank):
+    """A round that stepped aside goes on behind what it has seen; a change there needs another one."""
+    bank.world.create("f", "One.")
+    await bank.sync()
+    runs = bank.world.requests["pages"]
+    await bank.rows(
+        "UPDATE data_source SET listing = listing || CAST('{\"open\": true}' AS jsonb) RETURNING 1"
+    )
+    await bank.ask()
+    await bank.drain()
+    assert bank.world.requests["pages"] == runs + 2
+
+
+async def hasten(bank):
+    async with bank.db.tenant_session(bank.tenant.mandate_id) as session:
+        await sync_service.hasten_sync(session, bank.source_id, reason="webhook")
+    [job] = await bank.rows(
+        "SELECT *, xmin::text AS written FROM job WHERE kind = 'sync' AND finished_at IS NULL"
+    )
+    return job
+
+
+@pytest.mark.parametrize("state", ["scheduled", "due", "throttled", "midway", "running"])
+async def test_a_hurry_is_written_down_once(bank, state):
+    """Every state a live job can be in: the first who asks gets a round that begins later, all others find it."""
+    bank.world.create("f", "One.")
+    await bank.sync()
+    live = "kind = 'sync' AND finished_at IS NULL RETURNING 1"
+    if state in {"due", "midway", "running"}:
+        await bank.rows(f"UPDATE job SET run_after = now() WHERE {live}")
+    if state == "midway":
+        await bank.rows("UPDATE data_source SET listing = CAST('{\"open\": true}' AS jsonb) RETURNING 1")
+    if state == "running":
+        await bank.rows(f"UPDATE job SET lease_until = now() + interval '1 hour' WHERE {live}")
+    if state == "throttled":
+        await bank.rows(f"UPDATE job SET reason = 'throttled' WHERE {live}")
+    [before] = await bank.rows(
+        "SELECT xmin::text AS written FROM job WHERE kind = 'sync' AND finished_at IS NULL"
+    )
+    first = await hasten(bank)
+    assert (first.written == before.written) == (state in {"due", "throttled"})
+    assert ("again" in first.payload) == (state in {"midway", "running"})
+    assert (await hasten(bank)).written == first.written
+    if state == "running":
+        await bank.rows(f"UPDATE job SET lease_until = NULL WHERE {live}")
+    await bank.wait_over()
+    runs = bank.world.requests["pages"]
+    await bank.drain()
+    assert bank.world.requests["pages"] - runs == (2 if state in {"midway", "running"} else 1)
+
+
 async def test_a_throttled_job_is_not_hurried(bank):
     bank.world.create("f", "One.")
     bank.world.arm("throttle", at="pages", after=600)
