@@ -6,10 +6,11 @@ import { followProgress } from "/static/progress.js";
 export function localTimes(root) {
   const language = document.documentElement.lang;
   const format = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  const exact = new Intl.DateTimeFormat(language, { dateStyle: "short", timeStyle: "medium" });
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
     if (Number.isNaN(at.getTime())) continue;
-    time.textContent = format.format(at);
+    time.textContent = (time.closest(".log") ? exact : format).format(at);
     time.title = at.toISOString();
   }
 }
