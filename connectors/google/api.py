@@ -12,7 +12,7 @@ from googleapiclient.errors import HttpError
 
 from connectors.google.crossing import ApiHttp, in_thread
 from connectors.kit.contract import ConnectorError, Throttled, VendorUnavailable
-from connectors.kit.http import LONGEST_ANSWER, Answer
+from connectors.kit.http import HOPS, LONGEST_ANSWER, Answer
 from connectors.kit.vendor import Place, VendorClient, retry_after
 
 RATE_REASONS = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "sharingRateLimitExceeded"})
@@ -89,16 +89,20 @@ class GoogleApi:
         await self._execute(make, 1.0, LONGEST_ANSWER)
 
     async def read(self, make: Callable[[Any], Any], *, max_bytes: int) -> bytes:
-        """The bytes of a file."""
-        found = await self._execute(make, 1.0, max_bytes)
+        """The bytes of a file, wherever Google keeps them."""
+        found = await self._execute(make, 1.0, max_bytes, follow=HOPS)
         return found if isinstance(found, bytes) else str(found).encode()
 
-    async def _execute(self, make: Callable[[Any], Any], cost: float, max_bytes: int) -> Any:
+    async def _execute(
+        self, make: Callable[[Any], Any], cost: float, max_bytes: int, *, follow: int = 0
+    ) -> Any:
         loop = asyncio.get_running_loop()
 
         def run() -> Any:
             request = make(_service(self._name, self._version, self._endpoint))
-            return request.execute(http=ApiHttp(self._client, loop, cost=cost, max_bytes=max_bytes))
+            return request.execute(
+                http=ApiHttp(self._client, loop, cost=cost, max_bytes=max_bytes, follow=follow)
+            )
 
         try:
             return await in_thread(run)

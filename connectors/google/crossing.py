@@ -36,10 +36,16 @@ class ApiHttp:
     """What `googleapiclient` takes for `httplib2.Http`: one request's way to the vendor, with its limits."""
 
     def __init__(
-        self, client: VendorClient, loop: asyncio.AbstractEventLoop, *, cost: float, max_bytes: int
+        self,
+        client: VendorClient,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        cost: float,
+        max_bytes: int,
+        follow: int,
     ) -> None:
         self._client, self._loop = client, loop
-        self._cost, self._max_bytes = cost, max_bytes
+        self._cost, self._max_bytes, self._follow = cost, max_bytes, follow
 
     def request(
         self,
@@ -56,6 +62,7 @@ class ApiHttp:
             json=json.loads(body) if body else None,
             max_bytes=self._max_bytes,
             cost=self._cost,
+            follow=self._follow,
         )
         answer = asyncio.run_coroutine_threadsafe(coming, self._loop).result()
         response = httplib2.Response({**answer.headers, "status": str(answer.status)})
