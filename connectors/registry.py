@@ -64,6 +64,8 @@ def open_http(
     endpoints: Mapping[str, Mapping[str, str]], *, on_response: Callable[[str, int], None] | None = None
 ) -> VendorHttp:
     """One way out to these authorities, each with its endpoints; `on_response` hears authority and status."""
-    downloads = {host for name in endpoints for host in import_module(f"connectors.{name}.auth").DOWNLOAD_HOSTS}
+    downloads = {
+        host for name in endpoints for host in import_module(f"connectors.{name}.auth").DOWNLOAD_HOSTS
+    }
     urls = [url for places in endpoints.values() for url in places.values()]
     return way_out(urls, downloads=sorted(downloads), on_response=on_response)

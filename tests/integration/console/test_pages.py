@@ -10,7 +10,6 @@ from sqlalchemy import event
 
 from gateway.console.activity import LogFilter, last_lines
 from gateway.console.words import Words, chosen_language
-from gateway.db import Database
 from tests.fixtures.tenants import SignIn, TestMandate
 from tests.integration.console.conftest import HOSTILE, Seen
 
@@ -136,7 +135,9 @@ async def test_a_new_member_gets_a_link_and_loses_everything_when_removed(
     assert link
     assert (await client.get(link.group())).status_code == 303
     assert "new@example.org" in (await client.get("/")).text
-    user = re.search(r"/settings/members/([0-9a-f-]+)/remove", added.text.partition("new@example.org</td>")[2])
+    user = re.search(
+        r"/settings/members/([0-9a-f-]+)/remove", added.text.partition("new@example.org</td>")[2]
+    )
     assert user
     await browser.post(f"/settings/members/{user.group(1)}/remove", data={"csrf_token": token})
     assert (await client.get("/")).status_code == 401
@@ -199,7 +200,14 @@ def test_the_log_shows_a_mandate_only_its_own_lines(tmp_path: Path) -> None:
 
 
 # What a page may ask of the database, the session's own look-ups included.
-MOST_QUERIES = {"/": 24, "/connections": 20, "/knowledge": 20, "/search?q=dawn": 40, "/insights": 24, "/settings": 18}
+MOST_QUERIES = {
+    "/": 24,
+    "/connections": 20,
+    "/knowledge": 20,
+    "/search?q=dawn": 40,
+    "/insights": 24,
+    "/settings": 18,
+}
 
 
 @pytest.mark.parametrize("path", MOST_QUERIES)
