@@ -57,7 +57,9 @@ async def _keep(
     """Streams an upload to disk within the limit, looks at what it is, and keeps it for this principal."""
     db: Database = request.app.state.db
     blobs: BlobStore = request.app.state.blobs
-    with tempfile.TemporaryFile() as target:  # without a name: nothing is left of it, however this process ends
+    with (
+        tempfile.TemporaryFile() as target
+    ):  # without a name: nothing is left of it, however this process ends
         digest, size = await spool(pieces, target, request.app.state.settings.upload_limit_bytes)
         target.seek(0)
         data = await asyncio.to_thread(target.read)
