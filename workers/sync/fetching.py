@@ -289,6 +289,7 @@ class Load:
                 handle,
                 (one.fetched.version if one.fetched else None) or one.row.version,
                 tally[one.row.urgent],
+                attachment=one.row.source_kind.endswith("_attachment"),
             )
             for (one, _, _), handle in zip(ready, handles, strict=True)
         ]

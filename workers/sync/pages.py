@@ -298,7 +298,9 @@ def rule(item: Item, known: Row[Any] | None) -> Ruling:
     return Ruling("pending")
 
 
-def settled(external_id: str, handle: IngestionHandle, version: str | None, tally: Tally) -> dict[str, Any]:
+def settled(
+    external_id: str, handle: IngestionHandle, version: str | None, tally: Tally, *, attachment: bool = False
+) -> dict[str, Any]:
     """The ledger's row after the façade's answer, counted."""
     tally.processed += 1
     kept_out = handle.document_id is None
@@ -306,6 +308,7 @@ def settled(external_id: str, handle: IngestionHandle, version: str | None, tall
         tally.skipped_policy += 1
     elif handle.outcome == "queued":
         tally.indexed += 1
+        tally.attachments_indexed += attachment
     else:
         tally.skipped_dup += 1
     return {

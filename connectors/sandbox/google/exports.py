@@ -7,10 +7,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, cast
 
-import docx
-import openpyxl
-import pptx
-
 APPS = "application/vnd.google-apps"
 FOLDER, SHORTCUT = f"{APPS}.folder", f"{APPS}.shortcut"
 DOCUMENT, SPREADSHEET, PRESENTATION = f"{APPS}.document", f"{APPS}.spreadsheet", f"{APPS}.presentation"
@@ -36,6 +32,8 @@ def _packed(data: bytes) -> bytes:
 
 
 def _document(text: str) -> bytes:
+    import docx  # noqa: PLC0415 - a demo that starts does not wait for libraries nobody asked for yet
+
     document = docx.Document()
     document.core_properties.created = document.core_properties.modified = _EPOCH
     for line in text.splitlines():
@@ -49,6 +47,8 @@ def _document(text: str) -> bytes:
 
 
 def _spreadsheet(text: str) -> bytes:
+    import openpyxl  # noqa: PLC0415
+
     book = openpyxl.Workbook()
     sheet = book.worksheets[0]
     sheet.title = "Sheet1"
@@ -73,6 +73,8 @@ def _restamped(data: bytes) -> bytes:
 
 
 def _presentation(text: str) -> bytes:
+    import pptx  # noqa: PLC0415
+
     deck = pptx.Presentation()
     deck.core_properties.created = deck.core_properties.modified = _EPOCH
     for page in text.split("\n\n"):
