@@ -1,6 +1,7 @@
 """Around every vendor's app: counts what was asked, and lets go wrong what was ordered to."""
 
 import asyncio
+import time
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,6 +21,7 @@ class Watched:
             await self._app(scope, receive, send)
             return
         counted = _Counting(send)
+        began = time.monotonic()
         try:
             await self._answer(scope, receive, counted)
         finally:
@@ -30,6 +32,8 @@ class Watched:
                 route=scope.get("sandbox.route") or getattr(scope.get("endpoint"), "__name__", "fault"),
                 status=counted.status,
                 size=counted.size,
+                at=began,
+                took=time.monotonic() - began,
             )
 
     async def _answer(self, scope: Scope, receive: Receive, send: "_Counting") -> None:

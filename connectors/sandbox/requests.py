@@ -13,8 +13,21 @@ class RequestLog:
         self._entries: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self.total = 0
 
-    def add(self, *, method: str, path: str, query: str, route: str, status: int, size: int) -> None:
-        """`route` is the handler's name: the kind of request, whatever ids are in its path. No headers, no bodies."""
+    def add(
+        self,
+        *,
+        method: str,
+        path: str,
+        query: str,
+        route: str,
+        status: int,
+        size: int,
+        at: float,
+        took: float,
+    ) -> None:
+        """`route` is the handler's name: the kind of request, whatever ids are in its path. `at` counts seconds from some
+        moment on, for comparing. No headers, no bodies.
+        """
         self.total += 1
         self._entries.append(
             {
@@ -25,6 +38,8 @@ class RequestLog:
                 "route": route,
                 "status": status,
                 "bytes": size,
+                "at": at,
+                "took": took,
             }
         )
 
