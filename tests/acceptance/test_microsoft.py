@@ -648,7 +648,10 @@ def test_a_large_channel_within_limits_two_workers_share(demo: Demo, microsoft: 
         f"memory of the larger worker {early:.0f} MB in the first third, {late:.0f} MB at most"
     )
     assert math.ceil(threads / 50) <= len(pages) <= threads / 50 + 10
-    assert most_within(pages, 10) <= 11, "one a second for a channel"
+    assert most_within(pages, 3) <= 5, (
+        "one a second for a channel; one that had to wait for room may be close behind"
+    )
+    assert most_within(pages, 10) <= 12
     assert min(asked) > 0, "both workers asked"
     assert at_once <= 4
     assert shut == []

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from connectors.registry import SURFACES
 from connectors.sandbox.server import start
 from gateway.connections import sync_service
 from gateway.ingestion import facade
@@ -18,7 +19,7 @@ from tests.integration.sync.conftest import Bank, open_bank
 from tests.integration.sync.crashing import SYNC_POINTS, die_at
 
 FULL = os.environ.get("CATCHMENT_ACCEPTANCE") == "full"
-EXAMPLES, STEPS = (300, 50) if FULL else (2, 12)
+EXAMPLES, STEPS = (300, 50) if FULL else (2, 12)  # of each surface
 
 number, text_number = st.integers(0, 7), st.integers(0, 9)
 step = st.one_of(
@@ -74,22 +75,27 @@ class History:
         self.made.append(self.stage.make(f"thing {len(self.made)}", f"Words number {text}."))
 
     async def do_folder(self):
-        place = {"driveId": self.stage.place["driveId"]}
-        made = self.control.create("folder", name=f"folder {len(self.folders)}", **place)
-        self.folders.append(made["id"])
+        name = f"folder {len(self.folders)}"
+        if self.stage.plan.kind == "file":
+            where = self.stage.plan.more(self.stage.place)
+            self.folders.append(self.control.create("folder", name=name, **where)["id"])
+        elif self.stage.plan.kind == "message":
+            self.folders.append(self.control.create("mailFolder", user=ADA, name=name)["id"])
 
     async def do_edit(self, number, text):
         if key := self._nth(self.made, number):
             self.control.edit(key, text=f"Words number {text}.")
 
     async def do_rename(self, number, text):
-        if key := self._nth(self.made, number):
-            self.control.edit(key, name=f"renamed {text} {number}-{len(self.made)}.txt")
+        field = self.stage.plan.name
+        if field and (key := self._nth(self.made, number)):
+            self.control.edit(key, **{field: f"renamed {text} {number}-{len(self.made)}.txt"})
 
     async def do_move(self, number, where):
         key, folder = self._nth(self.made, number), self._nth(self.folders, where)
         if key and folder:
-            self.control.edit(key, parentId=folder)
+            field = "parentId" if self.stage.plan.kind == "file" else "folder"
+            self.control.edit(key, **{field: folder})
 
     async def do_delete(self, number):
         if key := self._nth(self.made, number):
@@ -123,8 +129,15 @@ class History:
         return {
             one["id"]: one["text"]
             for one in self.control.state(ADA)["objects"]
-            if one["surface"] == "sharepoint" and one["kind"] == "file"
+            if one["surface"] == self.stage.part and one["kind"] == self.stage.plan.kind
         }
+
+    def agrees(self, corpus: dict[str, str]) -> bool:
+        """The same things with the same words; files are nothing but their words, the others say who and when as well."""
+        truth = self.truth()
+        if self.stage.plan.kind == "file":
+            return corpus == truth
+        return corpus.keys() == truth.keys() and all(text in corpus[key] for key, text in truth.items())
 
     async def settle(self) -> None:
         self.control.clear_faults()
@@ -146,13 +159,14 @@ def sandbox():
     running.stop()
 
 
+@pytest.mark.parametrize("part", SURFACES["msft"])
 @pytest.mark.timeout(300 if not FULL else 6 * 3600)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 @given(steps=st.lists(step, min_size=4 if not FULL else 30, max_size=STEPS))
-async def test_the_corpus_becomes_what_the_sandbox_holds(steps, db, pool, sandbox, tmp_path_factory):
+async def test_the_corpus_becomes_what_the_sandbox_holds(part, steps, db, pool, sandbox, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("history")
     bench = Bench(db, pool, folder, retry_base_seconds=0.01, max_attempts=3)
-    async with raised("msft.sharepoint", lambda _: sandbox) as stage:
+    async with raised(f"msft.{part}", lambda _: sandbox) as stage:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(facade, "get_settings", lambda: bench.settings)
             bank = await open_bank(bench, StagePlaces(stage), Brook())
@@ -160,6 +174,7 @@ async def test_the_corpus_becomes_what_the_sandbox_holds(steps, db, pool, sandbo
             for one in steps:
                 await history.apply(one)
             await history.settle()
-            assert await bank.corpus() == history.truth()
+            corpus = await bank.corpus()
+            assert history.agrees(corpus), (corpus, history.truth())
             left = await bank.rows("SELECT 1 FROM remote_item WHERE state IN ('pending', 'failed', 'held')")
             assert left == []
