@@ -15,7 +15,7 @@ from itertools import accumulate
 from workers.pipeline.extracted import PART
 
 REACH = 120
-LARGEST = 490  # the measure may be 4 % short; an embedder gets 512 at most
+LARGEST = 480  # the measure may be 5 % short; an embedder gets 512 at most
 _SMALL = REACH // 3  # better a small chunk than a paragraph or a table cut in two
 
 

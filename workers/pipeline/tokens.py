@@ -53,11 +53,28 @@ def prepare() -> None:
 def measure(text: str) -> int:
     """Tokens in this line or paragraph, its line end included."""
     words = text.split()
-    count = sum(map(_words().__getitem__, words)) + 1
+    known = _words()
+    count = sum(map(known.__getitem__, words)) + 1
+    if "\n" in text.rstrip("\n"):
+        for line in text.split("\n"):
+            first = line.split(None, 1)
+            if first:
+                count += _at_line_start(first[0]) + 1
+        count -= 1
+    elif words:
+        count += _at_line_start(words[0])
     if len(text) > _ORDINARY_WORD * len(words) + 64:
         blanks = len(text) - sum(map(len, words)) - len(words)
         count += max(0, blanks) // 8
-    return count
+    return max(count, 1)
+
+
+@lru_cache(maxsize=50_000)
+def _at_line_start(word: str) -> int:
+    """How many tokens more a word is without the space before it: lists of single words are full of such."""
+    if len(word) > _LONG_WORD:
+        return 0
+    return max(0, len(tiktoken.get_encoding(ENCODING).encode_ordinary(word)) - _words()[word])
 
 
 def exact(text: str) -> int:

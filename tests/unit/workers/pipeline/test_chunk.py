@@ -75,6 +75,14 @@ def test_longer_prose_keeps_to_the_budget(rng, size):
         assert all(item.token_count <= LARGEST for item in chunks)
 
 
+def test_a_list_of_single_words_keeps_to_the_budget():
+    """Without the space before it such a word is several tokens."""
+    words = ("bureaucracy", "Buddhism", "Auschwitz", "maintenance", "aircraft")
+    for line in ("{}", "{} the the"):
+        kept, chunks = chunks_of("\n".join(line.format(words[n % len(words)]) for n in range(3000)))
+        assert_sound(kept, chunks)
+
+
 def test_the_usual_chunk_is_a_few_paragraphs():
     for make in (prose.wrapped_paragraphs, prose.bare_lines, prose.long_paragraphs):
         _, chunks = chunks_of("\n".join(make(random.Random(3), 400_000)))
