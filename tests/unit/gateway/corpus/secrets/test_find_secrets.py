@@ -164,7 +164,7 @@ def test_the_time_grows_with_the_text_and_not_faster(unit: str):
         find_secrets(text)
         seconds.append(time.process_time() - began)
     # Four times the text; sixteen times the time would be quadratic. Small times are noise.
-    assert seconds[1] < max(10 * seconds[0], 0.5), seconds
+    assert seconds[1] < max(10 * seconds[0], 1.5), seconds
 
 
 def test_detectors_load_without_a_language_model_and_run_without_a_network():
