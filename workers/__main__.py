@@ -15,6 +15,7 @@ from gateway.corpus.blobs import BlobStore
 from gateway.corpus.child import ChildPool
 from gateway.corpus.embedders import build_embedder
 from gateway.db import Database
+from gateway.embedded.gate import wait_until_open
 from gateway.errors import ConfigurationError
 from gateway.ingestion import bell
 from gateway.logs import configure_logs, emit
@@ -151,6 +152,7 @@ def main() -> None:
     process = WorkerProcess(
         settings, settings.database_url.get_secret_value(), settings.redis_url.get_secret_value()
     )
+    wait_until_open()
     try:
         asyncio.run(process.run())
     except ConfigurationError as error:

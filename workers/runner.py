@@ -35,9 +35,10 @@ from workers.gate import Gate
 from workers.grace import GraceSlice
 from workers.ingest import IngestSlice
 from workers.pipeline.store import VectorsMissing
-from workers.sync.fetching import FetchSlice
-from workers.sync.listing import SyncSlice
+from workers.sync.fetching import Load
+from workers.sync.listing import Walk
 from workers.sync.progress import Bulletin
+from workers.sync.slices import SurfaceSlice
 
 # Orphans run by themselves; after this long the next mandate gets its turn.
 ORPHAN_SECONDS = 1.0
@@ -146,8 +147,8 @@ class Runner:
             ),
             "erase": lambda: EraseSlice(self.db, self.settings, self.blobs, mandate_id),
             "grace": lambda: GraceSlice(self.db, mandate_id, self.settings.lease_seconds),
-            "sync": lambda: SyncSlice(*self._desk(mandate_id), clock=self.clock),
-            "fetch": lambda: FetchSlice(*self._desk(mandate_id), clock=self.clock),
+            "sync": lambda: SurfaceSlice(Walk, *self._desk(mandate_id), clock=self.clock),
+            "fetch": lambda: SurfaceSlice(Load, *self._desk(mandate_id), clock=self.clock),
         }
         return handlers[kind]()
 

@@ -85,9 +85,6 @@ class Page:
 
     next_cursor: str
     upserts: Sequence[Item] = ()
-    seen: Sequence[
-        str
-    ] = ()  # in a listing: still there and as it was known, so nothing more is said about it
     tombstones: Sequence[Tombstone] = ()
     failures: Sequence[Failure] = ()
     listing: bool = False

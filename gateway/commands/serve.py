@@ -29,12 +29,14 @@ def gateway(
     import uvicorn  # noqa: PLC0415
 
     from gateway.app import create_app  # noqa: PLC0415
+    from gateway.embedded.gate import wait_until_open  # noqa: PLC0415
     from gateway.logs import configure_logs, emit  # noqa: PLC0415
 
     settings = get_settings()
     configure_logs(log_format=settings.log_format, level=settings.log_level, data_dir=settings.data_dir)
     where = host or settings.host
     app = create_app(settings)
+    wait_until_open()
     emit("house.starting", component="gateway")
     # Requests and failures are logged by us, with their ids; what remains is the server talking to itself.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)

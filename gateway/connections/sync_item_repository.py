@@ -18,11 +18,12 @@ _RECORD = """
 jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
     external_id text, source_kind text, name text, container_id text, parent_id text, path text, uri text,
     mime_type text, size bigint, version text, modified_at timestamptz, metadata jsonb, handle jsonb, state text,
-    reason text, urgent boolean, with_parent boolean, generation integer)
+    reason text, urgent boolean, with_parent boolean, with_listing boolean,
+    generation integer)
 """
 _LISTED = (
     "source_kind, name, container_id, parent_id, path, uri, mime_type, size, version, modified_at, metadata, handle, "
-    "state, reason, urgent, with_parent, generation"
+    "state, reason, urgent, with_parent, with_listing, generation"
 )
 # Its document is to be erased: it is gone upstream, or is one that must not be indexed any more. What a quota or the
 # mandate's policy keeps out stays as it was.
@@ -157,30 +158,6 @@ async def settle_items(
             """
         ),
         {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "rows": _json(rows)},
-    )
-
-
-async def touch_items(
-    session: AsyncSession, data_source_id: UUID, generation: int, external_ids: Sequence[str]
-) -> None:
-    """Still there and as they were: seen in this listing. What waited for a deletion does so no longer."""
-    await session.execute(
-        text(
-            """
-            UPDATE remote_item SET generation = :generation, seen_at = now(),
-                reason = CASE WHEN state IN ('held', 'deleted') THEN NULL ELSE reason END,
-                state = CASE WHEN state NOT IN ('held', 'deleted') THEN state
-                             WHEN document_id IS NULL THEN 'pending' ELSE 'handed' END
-            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND external_id = ANY(:ids)
-              AND coalesce(reason, '') <> 'erased'
-            """
-        ),
-        {
-            "mandate_id": tenant_of(session),
-            "data_source_id": data_source_id,
-            "generation": generation,
-            "ids": list(external_ids),
-        },
     )
 
 
@@ -418,7 +395,7 @@ async def skip_for_quota(session: AsyncSession, data_source_id: UUID) -> int:
 
 
 async def release_quota(session: AsyncSession, data_source_id: UUID, limit: int) -> int:
-    """There is room again: newest first, as far as it goes."""
+    """There is room again: newest first, as far as it goes. What only a listing can bring waits for one."""
     done = await session.execute(
         text(
             """
@@ -426,13 +403,25 @@ async def release_quota(session: AsyncSession, data_source_id: UUID, limit: int)
             WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND external_id IN (
                 SELECT external_id FROM remote_item
                 WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id
-                  AND state = 'skipped' AND reason = 'quota'
+                  AND state = 'skipped' AND reason = 'quota' AND NOT with_listing
                 ORDER BY modified_at DESC NULLS LAST, external_id LIMIT :limit)
             """
         ),
         {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "limit": limit},
     )
     return _count(done)
+
+
+async def quota_awaits_listing(session: AsyncSession, data_source_id: UUID) -> bool:
+    """Whether something was kept out whose content came with the listing, and will only come with another one."""
+    found = await session.scalar(
+        text(
+            "SELECT EXISTS (SELECT FROM remote_item WHERE mandate_id = :mandate_id "
+            "AND data_source_id = :data_source_id AND state = 'skipped' AND reason = 'quota' AND with_listing)"
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id},
+    )
+    return bool(found)
 
 
 # -- what people ask

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import psutil
 
-MARK = "CATCHMENT_SUPERVISED"
+from gateway.embedded.gate import MARK, mark
+
 _LOOK_SECONDS = 0.01  # not our children, so there is nothing to wait on but a look
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 
@@ -29,10 +30,6 @@ def marked(data_dir: Path) -> list[psutil.Process]:
     """Services, and whatever they started, of an instance on this data folder."""
     wanted = mark(data_dir)[MARK]
     return [p for p in _others() if _environment(p).get(MARK) == wanted]
-
-
-def mark(data_dir: Path) -> dict[str, str]:
-    return {MARK: os.path.realpath(data_dir)}
 
 
 def end(

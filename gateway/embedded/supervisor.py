@@ -107,6 +107,14 @@ class _Kept:
     keeper: asyncio.Task[None] | None = None
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A service that was started and is not known to be ready yet."""
+
+    kept: _Kept
+    child: Child
+
+
 class Supervisor:
     """`show` and `emit` are called from a thread of their own and may block; `on_started` must be quick."""
 
@@ -126,12 +134,18 @@ class Supervisor:
 
     async def start(self, service: Service) -> None:
         """Returns when the service is ready; refuses if it never becomes so. From then on it is kept alive."""
+        await self.ready(await self.begin(service))
+
+    async def begin(self, service: Service) -> Begun:
+        """Starts it without waiting; `ready` does that."""
         kept = _Kept(service)
         self._kept.append(kept)
-        child = await self._spawn(kept)
-        await child.wait_until_ready()
-        kept.keeper = asyncio.create_task(self._keep(kept, child))
-        self._say("house.ready", component=service.name)
+        return Begun(kept, await self._spawn(kept))
+
+    async def ready(self, begun: Begun) -> None:
+        await begun.child.wait_until_ready()
+        begun.kept.keeper = asyncio.create_task(self._keep(begun.kept, begun.child))
+        self._say("house.ready", component=begun.kept.service.name)
 
     async def watch(self) -> None:
         """Runs for as long as services are kept alive; raises only if our own keeping of them breaks."""

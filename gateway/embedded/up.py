@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from gateway.embedded import orphans
+from gateway.embedded import gate, orphans
 from gateway.embedded.instance import Instance
 from gateway.embedded.lock import data_dir_lock
 from gateway.embedded.output import Show
@@ -45,7 +45,7 @@ class Plan:
     secret_key: str | None = None
     # For gateway and worker, over the environment of this process.
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    # Started after `prepare`, before worker and gateway; nobody waits for them until `companions` says they are there.
+    # Started before worker and gateway; nobody waits for them until `companions` says they are there.
     services: Sequence[Service] = ()
     companions: Callable[[], bool] = lambda: True
     gateway_command: Sequence[str] = (sys.executable, "-m", "gateway", "gateway")
@@ -134,36 +134,44 @@ class _Run:
             await asyncio.to_thread(self._leave)
 
     async def _start(self, prepare: Prepare, on_ready: Callable[[Instance], None]) -> None:
-        urls = await self._start_stores()
-        prepared = await asyncio.to_thread(prepare, urls.owner, urls.runtime, urls.redis)
-        self._instance = Instance.model_validate({"url": self._url, **prepared})
-        for service in await asyncio.to_thread(self._services, urls):
-            await self.supervisor.start(service)
+        """Everything is begun at once, in the order in which it must end, and the services wait at the gate for the stores."""
+        begin, ready = self.supervisor.begin, self.supervisor.ready
+        with gate.closed(self._plan.data_dir):
+            stores = [await begin(store) for store in await _finished(self._stores)]
+            urls = self._urls()
+            services = [await begin(service) for service in await asyncio.to_thread(self._services, urls)]
+            for store in stores:
+                await ready(store)
+            if self._plan.database_url is None:
+                await _finished(self._postgres.bootstrap)
+            prepared = await asyncio.to_thread(prepare, urls.owner, urls.runtime, urls.redis)
+            self._instance = Instance.model_validate({"url": self._url, **prepared})
+            await asyncio.to_thread(self._write_instance)
+        for service in services:
+            await ready(service)
         await asyncio.to_thread(on_ready, self._instance)
         await self.supervisor.watch()
 
-    async def _start_stores(self) -> StoreUrls:
-        plan, redis_url = self._plan, self._plan.redis_url
-        if redis_url is None:
-            await self.supervisor.start(await _finished(self._prepared_redis))
-            redis_url = self._redis.url
-        if plan.database_url is not None:
-            if plan.owner_database_url is None:
-                raise StartupRefused(
-                    f"CATCHMENT_DATABASE_URL is set but {OWNER_URL} is not, and migrations need it: set both or none."
-                )
-            return StoreUrls(plan.owner_database_url, plan.database_url, redis_url)
-        await self.supervisor.start(await _finished(self._prepared_postgres))
-        await _finished(self._postgres.bootstrap)
-        return StoreUrls(self._postgres.owner_url, self._postgres.runtime_url, redis_url)
+    def _stores(self) -> list[Service]:
+        """Those that are ours, with all they need to start."""
+        plan, ours = self._plan, list[Service]()
+        if plan.database_url is not None and plan.owner_database_url is None:
+            raise StartupRefused(
+                f"CATCHMENT_DATABASE_URL is set but {OWNER_URL} is not, and migrations need it: set both or none."
+            )
+        for store, elsewhere in ((self._redis, plan.redis_url), (self._postgres, plan.database_url)):
+            if elsewhere is None:
+                store.prepare()
+                ours.append(store.service())
+        return ours
 
-    def _prepared_redis(self) -> Service:
-        self._redis.prepare()
-        return self._redis.service()
-
-    def _prepared_postgres(self) -> Service:
-        self._postgres.prepare()
-        return self._postgres.service()
+    def _urls(self) -> StoreUrls:
+        plan = self._plan
+        return StoreUrls(
+            owner=plan.owner_database_url or self._postgres.owner_url,
+            runtime=plan.database_url or self._postgres.runtime_url,
+            redis=plan.redis_url or self._redis.url,
+        )
 
     def _services(self, urls: StoreUrls) -> list[Service]:
         plan = self._plan
@@ -193,7 +201,7 @@ class _Run:
             environment=environment,
             ready=lambda pid: self._answers(pid) and plan.companions(),
         )
-        marked = orphans.mark(plan.data_dir)
+        marked = gate.mark(plan.data_dir)
         return [
             replace(service, environment={**service.environment, **marked})
             for service in (*plan.services, worker, gateway)
@@ -219,7 +227,10 @@ class _Run:
         return f"http://{f'[{host}]' if ':' in host else host}:{self._plan.port}"
 
     def _on_started(self, _name: str, _pid: int) -> None:
-        """Writes instance.json: whole before the gateway can answer, and true again after every restart."""
+        self._write_instance()
+
+    def _write_instance(self) -> None:
+        """Whole before the gateway can answer, and true again after every restart."""
         with self._writing:
             if self._instance:
                 self._instance.pids = {"up": os.getpid(), **self.supervisor.pids}

@@ -39,7 +39,7 @@ from gateway.ingestion.schemas import (
 )
 from gateway.metrics import INGESTIONS
 from gateway.settings import get_settings
-from gateway.tenancy.schemas import Policy
+from gateway.tenancy.schemas import Policy, Quotas
 
 WRITTEN_BY_HAND = {"entry", "knowledge_piece"}
 DEFAULT_MIME = {"text": "text/plain", "objects": "application/x-catchment-objects"}
@@ -134,19 +134,21 @@ async def request_ingestions(
     states = await connections.share_lock(session, {r.connection_id for r in requests if r.connection_id})
     handles: dict[int, IngestionHandle] = {}
     offers: dict[ObjectKey, tuple[int, Offer]] = {}
-    usage = await repository.usage(session) if policy.quotas.documents or policy.quotas.bytes else (0, 0)
     for index, request in enumerate(requests):
         offer = await _offer(session, request, policy)
-        reason = _refusal(offer, policy, states, usage)
+        reason = _refusal(offer, policy, states)
         if reason:
             handles[index] = _skip(session, offer, reason)
         elif offer.key in offers:
             raise ContentInvalid(f"The batch names {request.source_kind} {request.source_id!r} twice.")
         else:
             offers[offer.key] = (index, offer)
-    decided = await _decide(session, [offer for _, offer in offers.values()], store, states, may_replace)
+    existing = await _existing(session, [offer for _, offer in offers.values()])
+    over = await _over_quota(session, [offer for _, offer in offers.values()], existing, policy.quotas)
+    welcome = [offer for _, offer in offers.values() if offer.key not in over]
+    decided = await _decide(session, welcome, existing, store, states, may_replace)
     for index, offer in offers.values():
-        handles[index] = decided[offer.key]
+        handles[index] = _skip(session, offer, "quota") if offer.key in over else decided[offer.key]
     on_commit(session, lambda: _count(handles.values()))
     return [handles[index] for index in range(len(requests))]
 
@@ -266,24 +268,38 @@ def _fingerprint(policy: Policy, neutralize: bool) -> bytes:
     )
 
 
-def _refusal(
-    offer: Offer, policy: Policy, states: dict[UUID, ConnectionState], usage: tuple[int, int]
-) -> str | None:
+def _refusal(offer: Offer, policy: Policy, states: dict[UUID, ConnectionState]) -> str | None:
     """Why this may not enter, or None."""
-    request, quotas = offer.request, policy.quotas
+    request, limit = offer.request, policy.quotas.document_bytes
     if request.connection_id is not None:
         connection = states.get(request.connection_id)
         if connection is None or connection.state == "revoked":
             return "revoked"
     if request.source_kind in policy.refused_source_kinds:
         return "policy"
-    if quotas.document_bytes is not None and offer.size > quotas.document_bytes:
+    if limit is not None and offer.size > limit:
         return "too_large"
-    if quotas.documents is not None and usage[0] >= quotas.documents:
-        return "quota"
-    if quotas.bytes is not None and usage[1] + offer.size > quotas.bytes:
-        return "quota"
     return None
+
+
+async def _over_quota(
+    session: AsyncSession, offers: Sequence[Offer], existing: dict[ObjectKey, Row[Any]], quotas: Quotas
+) -> set[ObjectKey]:
+    """Those of a batch for which there is no room, in its order. A new version of what is there needs only what it grows."""
+    if quotas.documents is None and quotas.bytes is None:
+        return set()
+    documents, size = await repository.usage(session)
+    over: set[ObjectKey] = set()
+    for offer in offers:
+        row = existing.get(offer.key)
+        new, grows = row is None, offer.size - (0 if row is None else row.size)
+        too_many = quotas.documents is not None and new and documents >= quotas.documents
+        too_large = quotas.bytes is not None and grows > 0 and size + grows > quotas.bytes
+        if too_many or too_large:
+            over.add(offer.key)
+        else:
+            documents, size = documents + new, size + grows
+    return over
 
 
 def _skip(session: AsyncSession, offer: Offer, reason: str) -> IngestionHandle:
@@ -304,18 +320,18 @@ def _skip(session: AsyncSession, offer: Offer, reason: str) -> IngestionHandle:
 async def _decide(
     session: AsyncSession,
     offers: list[Offer],
+    existing: dict[ObjectKey, Row[Any]],
     store: BlobStore,
     states: dict[UUID, ConnectionState],
     may_replace: MayReplace,
 ) -> dict[ObjectKey, IngestionHandle]:
-    existing = await _existing(session, offers)
     fresh = [offer for offer in offers if offer.key not in existing]
     if fresh:
         await _keep_bytes(session, fresh, store)
         inserted = await repository.insert_documents(session, [offer.row() for offer in fresh])
         overtaken = [offer for offer in fresh if offer.document_id not in inserted]
         fresh = [offer for offer in fresh if offer.document_id in inserted]
-        existing |= await _existing(session, overtaken)
+        existing = existing | await _existing(session, overtaken)
     renewed: list[Offer] = []
     same: list[Offer] = []
     for offer in offers:

@@ -80,8 +80,6 @@ class Brook:
     hidden: dict[str, dict[str, str]] = field(
         default_factory=dict
     )  # what only a download of its parent shows
-    brief: bool = False  # a listing only mentions what has not changed since `told`
-    told: dict[str, int] = field(default_factory=dict)
 
     # -- what people do
 
@@ -248,20 +246,10 @@ class BrookSurface:
             if thing.id in world.unlistable
         ]
         upserts = [world.item(thing) for thing in shown if thing.id not in world.unlistable]
-        seen: list[str] = []
-        if world.brief:
-            seen = [
-                one.external_id
-                for one in upserts
-                if world.told.get(one.external_id) == world.things[one.external_id].touched
-            ]
-            upserts = [one for one in upserts if one.external_id not in seen]
-        world.told |= {one.external_id: world.things[one.external_id].touched for one in upserts}
         following = {"start": place["start"], "after": shown[-1].id} if more else {"since": place["start"]}
         page = Page(
             next_cursor=json.dumps(following),
             upserts=upserts,
-            seen=seen,
             failures=failures,
             listing=True,
             container_complete=[] if more else sorted(pools - world.dark_pools),

@@ -51,7 +51,7 @@ class Mirror:
             self.items[item.external_id] = item
             self.named.add(item.external_id)
         upserted = {item.external_id for item in page.upserts}
-        self.seen |= upserted | set(page.seen) | {failure.external_id for failure in page.failures}
+        self.seen |= upserted | {failure.external_id for failure in page.failures}
         self.failed |= {failure.external_id for failure in page.failures}
         for stone in page.tombstones:
             known = self.items.get(stone.external_id)

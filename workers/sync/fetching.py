@@ -7,11 +7,9 @@ page. One bad item costs one item: its failure goes to the ledger and comes back
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -28,23 +26,22 @@ from connectors.kit.contract import (
 )
 from gateway.connections import sync_item_repository as items
 from gateway.connections import sync_repository as repository
-from gateway.connections.places import Places, policy_of
+from gateway.connections.places import policy_of
 from gateway.connections.sync_service import enqueue_next
-from gateway.corpus.blobs import BlobStore
 from gateway.crashpoints import crash_point
-from gateway.db import Database, emit_on_commit, new_id
+from gateway.db import emit_on_commit, new_id
 from gateway.errors import StoreUnavailable
 from gateway.ingestion import ledger_repository as ledger
-from gateway.ingestion import repository as ingestion
 from gateway.ingestion.facade import request_ingestions
-from gateway.settings import Settings, get_settings
-from gateway.tenancy.schemas import Policy
+from gateway.settings import get_settings
 from workers.sync import errands
-from workers.sync.fence import Lost, fenced
+from workers.sync.fence import fenced
 from workers.sync.handover import Sender, blob, cleaned, item_of, ledger_row, objects
 from workers.sync.pages import rule, settled
-from workers.sync.progress import Bulletin, Tally, count
+from workers.sync.progress import Tally, count
 from workers.sync.reconcile import bury
+from workers.sync.room import room_for
+from workers.sync.slices import SurfaceSlice
 
 SLICE_SECONDS = 5.0
 AT_ONCE = 4
@@ -79,53 +76,17 @@ class Brought:
     permanent: bool = False
 
 
-class FetchSlice:
-    def __init__(
-        self,
-        db: Database,
-        settings: Settings,
-        blobs: BlobStore,
-        places: Places,
-        bulletin: Bulletin,
-        mandate_id: UUID,
-        *,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self.db, self.settings, self.blobs, self.places, self.bulletin = db, settings, blobs, places, bulletin
-        self.mandate_id, self.clock = mandate_id, clock
-
-    async def run(self, jobs: Sequence[Row[Any]]) -> None:
-        await errands.side_by_side(self._run_one, jobs)
-
-    async def renew(self, claims: Sequence[tuple[UUID, int]]) -> None:
-        async with self.db.tenant_session(self.mandate_id) as session:
-            await ledger.renew(session, claims, lease_seconds=self.settings.lease_seconds)
-
-    async def _run_one(self, job: Row[Any]) -> None:
-        load = Load(self, job)
-        try:
-            await load.run()
-        except Lost as lost:
-            await errands.end_lost(self.db, self.mandate_id, job, lost)
-        except Throttled as throttled:
-            await errands.wait(self.db, self.mandate_id, job, throttled.after)
-        except AuthRevoked as error:
-            await errands.give_up_grant(self.db, self.mandate_id, job, str(error))
-        except Exception as error:  # noqa: BLE001 - what remains waits and is tried again
-            await errands.trouble(
-                self.db, self.mandate_id, job, error, self.settings, progressed=load.handed > 0
-            )
-        finally:
-            await self.bulletin.ring(self.mandate_id, job.connection_id)
-
-
 class Load:
     """One job's downloads."""
 
-    def __init__(self, desk: FetchSlice, job: Row[Any]) -> None:
+    def __init__(self, desk: SurfaceSlice, job: Row[Any]) -> None:
         self.desk, self.job, self.handed = desk, job, 0
         self.db, self.mandate_id = desk.db, desk.mandate_id
         self._interruption: Exception | None = None
+
+    @property
+    def progressed(self) -> bool:
+        return self.handed > 0
 
     async def run(self) -> None:
         began = time.monotonic()
@@ -150,7 +111,7 @@ class Load:
     async def _next_group(self) -> tuple[Row[Any], list[Row[Any]]]:
         async with fenced(self.db, self.mandate_id, self.job) as (session, source):
             await repository.revive_failures(session, source.id, self.desk.clock())
-            room = await self._room(session, source)
+            room = (await room_for(session, source)).places
             if room <= 0:
                 await self._keep_out(session, source)
             waiting = await items.pending_items(session, source.id, GROUP)
@@ -165,20 +126,6 @@ class Load:
             if room >= 0 or row.document_id is not None:
                 group.append(row)
         return source, group
-
-    async def _room(self, session: AsyncSession, source: Row[Any]) -> int:
-        """How many more documents may enter."""
-        policy = await policy_of(session, source)
-        room = GROUP
-        if policy.max_items is not None:
-            room = policy.max_items - await items.count_documents(session, source.connection_id)
-        quotas = Policy.model_validate(await ingestion.mandate_policy(session)).quotas
-        if quotas.documents is None and quotas.bytes is None:
-            return room
-        documents, size = await ingestion.usage(session)
-        if quotas.bytes is not None and size >= quotas.bytes:
-            return 0
-        return room if quotas.documents is None else min(room, quotas.documents - documents)
 
     async def _keep_out(self, session: AsyncSession, source: Row[Any]) -> None:
         kept_out = await items.skip_for_quota(session, source.id)

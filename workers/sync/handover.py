@@ -56,6 +56,7 @@ def ledger_row(
             "reason": reason,
             "urgent": urgent,
             "with_parent": with_parent,
+            "with_listing": item.parts is not None,
             "generation": generation,
         }
     )

@@ -5,39 +5,33 @@ in the transaction that writes the next one down: the ledger is the schedule.
 """
 
 import time
-from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from connectors.kit.contract import (
-    AuthRevoked,
     CursorLost,
     ListingDue,
     Mode,
     Page,
-    Throttled,
     VendorUnavailable,
 )
 from gateway.connections import sync_item_repository as items
 from gateway.connections import sync_repository as repository
-from gateway.connections.places import Places, policy_of
+from gateway.connections.places import policy_of
 from gateway.connections.sync_service import enqueue_next, request_fetch
-from gateway.corpus.blobs import BlobStore
 from gateway.crashpoints import crash_point
-from gateway.db import Database, emit_on_commit
-from gateway.ingestion import ledger_repository as ledger
-from gateway.settings import Settings
+from gateway.db import emit_on_commit
 from workers.sync import errands, watching
 from workers.sync.fence import Lost, fenced
 from workers.sync.handover import Sender
 from workers.sync.pages import PageWriter
-from workers.sync.progress import Bulletin, count
+from workers.sync.progress import count
 from workers.sync.reconcile import PATIENCE_SECONDS, Verdict, bury, close_listing
+from workers.sync.room import room_for
+from workers.sync.slices import SurfaceSlice
 
 SLICE_SECONDS = 5.0  # then others in the lane get their turn
 
@@ -46,52 +40,16 @@ class ListingBroke(VendorUnavailable):
     """The surface ended without a last page."""
 
 
-class SyncSlice:
-    def __init__(
-        self,
-        db: Database,
-        settings: Settings,
-        blobs: BlobStore,
-        places: Places,
-        bulletin: Bulletin,
-        mandate_id: UUID,
-        *,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self.db, self.settings, self.blobs, self.places, self.bulletin = db, settings, blobs, places, bulletin
-        self.mandate_id, self.clock = mandate_id, clock
-
-    async def run(self, jobs: Sequence[Row[Any]]) -> None:
-        await errands.side_by_side(self._run_one, jobs)
-
-    async def renew(self, claims: Sequence[tuple[UUID, int]]) -> None:
-        async with self.db.tenant_session(self.mandate_id) as session:
-            await ledger.renew(session, claims, lease_seconds=self.settings.lease_seconds)
-
-    async def _run_one(self, job: Row[Any]) -> None:
-        walk = Walk(self, job)
-        try:
-            await walk.run()
-        except Lost as lost:
-            await errands.end_lost(self.db, self.mandate_id, job, lost)
-        except Throttled as throttled:
-            await errands.wait(self.db, self.mandate_id, job, throttled.after)
-        except AuthRevoked as error:
-            await errands.give_up_grant(self.db, self.mandate_id, job, str(error))
-        except Exception as error:  # noqa: BLE001 - a surface's trouble must not end its schedule
-            await errands.trouble(
-                self.db, self.mandate_id, job, error, self.settings, progressed=walk.pages > 0
-            )
-        finally:
-            await self.bulletin.ring(self.mandate_id, job.connection_id)
-
-
 class Walk:
     """One job's way through its surface."""
 
-    def __init__(self, desk: SyncSlice, job: Row[Any]) -> None:
+    def __init__(self, desk: SurfaceSlice, job: Row[Any]) -> None:
         self.desk, self.job, self.pages, self.listed = desk, job, 0, False
         self.db, self.mandate_id = desk.db, desk.mandate_id
+
+    @property
+    def progressed(self) -> bool:
+        return self.pages > 0
 
     async def run(self) -> None:
         began = time.monotonic()
@@ -141,18 +99,28 @@ class Walk:
                     delay_seconds=None,
                 )
             unlisted = await repository.unlisted_failures_due(session, source.id, self.desk.clock())
-            if source.phase == "new" or (source.phase == "delta" and (wants_all or unlisted)):
+            admits = await self._let_in(session, source)
+            if source.phase == "new" or (source.phase == "delta" and (wants_all or unlisted or admits)):
                 await self._open_listing(session, source, None, full=True, phase="listing")
-            policy = await policy_of(session, source)
-            await items.release_quota(session, source.id, await self._room(session, source, policy.max_items))
             begun = await repository.find_source(session, source.id)
             assert begun is not None  # noqa: S101 - locked above
             return begun
 
-    async def _room(self, session: AsyncSession, source: Row[Any], limit: int | None) -> int:
-        if limit is None:
-            return 1_000_000
-        return max(0, limit - await items.count_documents(session, source.connection_id))
+    async def _let_in(self, session: AsyncSession, source: Row[Any]) -> bool:
+        """What a quota kept out comes in as far as there is room. Whether a listing is due for it: mail and the like bring
+        their content along, and cannot be fetched one by one.
+        """
+        room = await room_for(session, source)
+        await items.release_quota(session, source.id, room.places)
+        grown = room.has_grown(source.listing.get("room", (0, 0)))
+        return grown and await items.quota_awaits_listing(session, source.id)
+
+    async def _note_room(self, session: AsyncSession, source: Row[Any]) -> None:
+        """What a listing left; after that the least there was, so that room which comes back little by little counts too."""
+        room, known = await room_for(session, source), source.listing.get("room")
+        lowest = [room.documents, room.size] if self.listed or known is None else room.lowest(known)
+        if known != lowest:
+            await repository.note_room(session, source.id, lowest)
 
     async def _open_listing(
         self,
@@ -255,6 +223,7 @@ class Walk:
     async def _finish(self) -> None:
         """The round is over; the next one is written down with its end."""
         async with fenced(self.db, self.mandate_id, self.job) as (session, source):
+            await self._note_room(session, source)
             policy = await policy_of(session, source)
             incomplete = source.listing.get("incomplete", 0)
             interval = float(policy.interval_seconds)
@@ -290,11 +259,14 @@ def _noted(source: Row[Any], page: Page) -> dict[str, Any]:
 
 
 def _kept(source: Row[Any]) -> dict[str, Any]:
-    """How many listings in a row were not complete."""
-    return {"incomplete": source.listing["incomplete"]} if source.listing.get("incomplete") else {}
+    """How many listings in a row were not complete, and how little room there was."""
+    return {key: source.listing[key] for key in ("incomplete", "room") if source.listing.get(key)}
 
 
 def _closed(source: Row[Any], listing: dict[str, Any]) -> dict[str, Any]:
-    if source.phase == "delta":
-        return _kept(source)
-    return {"incomplete": listing.get("incomplete", 0) + 1} if listing.get("failed") else {}
+    kept = _kept(source)
+    if source.phase != "delta":
+        kept.pop("incomplete", None)
+        if listing.get("failed"):
+            kept["incomplete"] = listing.get("incomplete", 0) + 1
+    return kept

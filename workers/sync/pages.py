@@ -62,11 +62,8 @@ class PageWriter:
         rulings = {item.external_id: rule(item, known.get(item.external_id)) for item in listed.values()}
         rows = [self._row(item, rulings[item.external_id], generation) for item in listed.values()]
         await items.upsert_items(self._session, self._source.id, self._source.connection_id, rows)
-        seen = sorted(set(page.seen) - set(listed))
-        if seen:
-            await items.touch_items(self._session, self._source.id, generation, seen)
-        if page.listing and (listed or seen):
-            await items.keep_children(self._session, self._source.id, sorted({*listed, *seen}), generation)
+        if page.listing and listed:
+            await items.keep_children(self._session, self._source.id, sorted(listed), generation)
         await self._tell_gated([item for item in listed.values() if rulings[item.external_id].gated], known)
         await self._hand_over(
             [item for item in listed.values() if rulings[item.external_id].hand_over], known

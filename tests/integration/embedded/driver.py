@@ -18,6 +18,7 @@ from gateway.embedded.up import Plan, run_instance
 
 GATEWAY = """
 import http.server, json, os, pathlib, sys
+from gateway.embedded.gate import wait_until_open
 instance = pathlib.Path(os.environ["CATCHMENT_DATA_DIR"], "instance.json")
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -28,6 +29,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 _, _, host, _, port = sys.argv
+wait_until_open()
 early = json.loads(instance.read_text())
 http.server.ThreadingHTTPServer((host, int(port)), Handler).serve_forever()
 """

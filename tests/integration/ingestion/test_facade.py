@@ -201,6 +201,28 @@ async def test_policy_and_quotas_keep_content_out_with_a_reason(db, tenant, blob
     assert (handle.outcome, handle.reason) == ("skipped", reason)
 
 
+async def test_a_batch_fills_a_quota_and_no_more(db, tenant, blobs):
+    await set_policy(db, tenant, '{"quotas": {"documents": 3, "bytes": 10}}')
+    batch = [ask(tenant, name, "1234") for name in "abcd"]
+    handles = await hand_in(db, tenant, blobs, *batch)
+    assert [handle.outcome for handle in handles] == ["queued", "queued", "skipped", "skipped"]
+    small = await hand_in(db, tenant, blobs, ask(tenant, "e", "12"), ask(tenant, "f", ""))
+    assert [handle.outcome for handle in small] == ["queued", "skipped"]
+
+
+async def test_a_full_quota_does_not_keep_a_document_from_changing(db, tenant, blobs):
+    await hand_in(db, tenant, blobs, ask(tenant, "a", "1234"))
+    await set_policy(db, tenant, '{"quotas": {"documents": 1, "bytes": 4}}')
+    handles = [
+        (await hand_in(db, tenant, blobs, ask(tenant, "a", text)))[0] for text in ("5678", "567", "56789")
+    ]
+    assert [(handle.outcome, handle.reason) for handle in handles] == [
+        ("queued", None),
+        ("queued", None),
+        ("skipped", "quota"),
+    ]
+
+
 async def test_a_mandates_policy_makes_neutralisation_mandatory(db, tenant, blobs):
     await set_policy(db, tenant, '{"neutralisation": {"mandatorySourceKinds": ["paste"]}}')
     await hand_in(db, tenant, blobs, ask(tenant, "a", "x"))

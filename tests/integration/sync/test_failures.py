@@ -135,7 +135,7 @@ async def test_a_quota_keeps_out_and_lets_in_when_it_is_raised(bank, kind):
     skipped = await bank.rows("SELECT reason FROM remote_item WHERE state = 'skipped'")
     assert [row.reason for row in skipped] == ["quota", "quota"]
     await bank.set_policy(maxItems=10)
-    await bank.sync("bootstrap" if kind == "note" else "delta")
+    await bank.sync()
     assert await bank.corpus() == bank.world.truth()
 
 

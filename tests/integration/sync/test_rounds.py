@@ -346,16 +346,3 @@ async def test_what_a_download_shows_is_fetched_and_ends_with_it(bank):
     await bank.set_policy(lossLimitPercent=100)
     await bank.sync()
     assert await bank.corpus() == {}
-
-
-async def test_a_listing_may_just_mention_what_did_not_change(bank):
-    bank.world.brief = True
-    fill(bank.world)
-    await bank.sync()
-    downloads = dict(bank.world.downloads)
-    bank.world.vanish("f3")
-    bank.world.edit("f5", "Edited.")
-    bank.world.forget_feed()
-    await bank.sync()
-    assert await bank.corpus() == bank.world.truth()
-    assert dict(bank.world.downloads) == downloads | {"f5": 2}
