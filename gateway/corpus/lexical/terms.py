@@ -40,6 +40,7 @@ MAX_TERMS = 10_000  # distinct terms per text; a chunk has about a hundred
 MAX_TEXT_CHARACTERS = 1_000_000
 MAX_QUERY_GROUPS = 256  # a query of 1,000 characters has fewer words than this
 _MAX_CACHED_TOKENS = 200_000  # per language; about 40 MB at worst
+_MAX_CACHED_WORDS = 100_000  # per language, punctuation and all; as much again at worst
 _MAX_CAMEL_CHARACTERS = 60  # longer "names" are encoded data, whose parts mean nothing
 
 _SNOWBALL = {
@@ -77,7 +78,7 @@ def count_terms(text: str, language: str) -> dict[str, int]:
     """How often each term occurs. `language` is an ISO 639-1 code; one without a stemmer is simply not stemmed."""
     analyser = _analyser(_base(language))
     words, runs = _split_scripts(text[:MAX_TEXT_CHARACTERS])
-    counts = Counter(chain.from_iterable(map(analyser.__getitem__, _TOKEN.findall(words))))
+    counts = Counter(chain.from_iterable(map(analyser.written.__getitem__, words.split())))
     for run in runs:
         counts.update(_pairs(run))
         counts.update(EXACT + character for character in run)
@@ -106,6 +107,24 @@ def _telling(group: tuple[str, ...]) -> bool:
     return not grammar or (len(grammar) < len(group) and grammar[0].removeprefix(FUNCTION) in HOMOGRAPHS)
 
 
+class _Written(dict[str, tuple[str, ...]]):
+    """What stands between two blanks, with its punctuation → its terms. No token reaches over a blank, so looking words
+    up like this gives what tokenising the whole text would, in half the time.
+    """
+
+    def __init__(self, analyser: "_Analyser") -> None:
+        super().__init__()
+        self._analyser = analyser
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        terms = tuple(chain.from_iterable(map(self._analyser.__getitem__, _TOKEN.findall(word))))
+        if len(word) <= MAX_TERM_CHARACTERS:
+            if len(self) >= _MAX_CACHED_WORDS:
+                self.clear()
+            self[word] = terms
+        return terms
+
+
 class _Analyser(dict[str, tuple[str, ...]]):
     """Token → its terms, remembered: running text repeats its words, and stemming is the dear part.
 
@@ -117,6 +136,7 @@ class _Analyser(dict[str, tuple[str, ...]]):
         self._english = language == "en"
         self._function_words = FUNCTION_WORDS.get(language, frozenset[str]())
         self._stem: Callable[[str], str] = _stemmer(language)
+        self.written = _Written(self)
 
     def __missing__(self, token: str) -> tuple[str, ...]:
         terms = tuple(self._terms(token))

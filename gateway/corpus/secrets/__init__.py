@@ -7,6 +7,7 @@ with the text and not faster. What is found once by its label is found everywher
 
 from gateway.corpus.masking import Span as SecretSpan
 from gateway.corpus.masking import echoes, lowered, settle
+from gateway.corpus.secrets.glance import Look, glance
 from gateway.corpus.secrets.labelled import find_labelled
 from gateway.corpus.secrets.labels import find_labels
 from gateway.corpus.secrets.shapes import find_shapes, shapes
@@ -50,11 +51,14 @@ _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 
 def find_secrets(text: str) -> list[SecretSpan]:
     """Where the secrets are, in order, not overlapping."""
+    looks = glance(text)
+    if not looks:
+        return []
     low = lowered(text)
-    labels = find_labels(text, low)
+    labels = find_labels(text, low) if looks & Look.LABELS else []
     spans = [
-        *find_shapes(text),
-        *find_structures(text, low),
+        *(find_shapes(text) if looks & Look.SHAPES else ()),
+        *(find_structures(text, low) if looks & Look.STRUCTURES else ()),
         *find_labelled(text, labels),
         *find_in_columns(text, labels),
     ]

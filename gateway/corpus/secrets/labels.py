@@ -24,7 +24,7 @@ class Label(NamedTuple):
     grade: Grade
 
 
-_ANCHORS = (
+ANCHORS = (
     "pass", "pwd", "pw", "kennw", "mdp", "contrase", "zugangs", "secre", "token", "jeton", "key", "schlüssel", "clé", "clave",
     "credential", "code d", "código", "pin code", "pin-code", "pincode", "code pin", "on code", "time code", "ngscode", "tscode",
 )  # fmt: skip
@@ -95,6 +95,7 @@ _COUNTED = re.compile(
     r"no|forgot|reset|by|com|sur|tres|over|under|tur|mon|don|hoc|joc|whis|hot|sur)[_\-]?\Z"
 )
 _PIN = re.compile(r"(?<![\w\-])(?:PIN|PUK|TAN)(?:-?(?:Code|Nummer|code))?(?![\w\-])")
+PINS = ("PIN", "PUK", "TAN")
 _PLURAL = ("s", "es", "n", "en")
 
 
@@ -104,7 +105,7 @@ def find_labels(text: str, low: str) -> list[Label]:
 
 def _words(text: str, low: str) -> Iterator[Label]:
     reached = 0
-    for start, end in windows(positions(low, _ANCHORS), before=24, after=40, length=len(text)):
+    for start, end in windows(positions(low, ANCHORS), before=24, after=40, length=len(text)):
         for match in _LABEL.finditer(low, start, end):
             if match.start() < reached:
                 continue
@@ -115,7 +116,7 @@ def _words(text: str, low: str) -> Iterator[Label]:
 
 
 def _pins(text: str) -> Iterator[Label]:
-    for at in positions(text, ("PIN", "PUK", "TAN")):
+    for at in positions(text, PINS):
         if match := _PIN.match(text, at):
             yield Label(at, match.end(), at, "pin", Grade.SOFT)
 

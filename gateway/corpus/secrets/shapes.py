@@ -17,6 +17,7 @@ from gateway.corpus.masking import Span
 _RUN = re.compile(
     r"(?<![A-Za-z0-9_\-.~+/=:])(?=[A-Za-z_\-.~+/=:]*+[0-9]|[A-Za-z_\-.~+/=:]{32})[A-Za-z0-9_\-.~+/=:]{16,}+"
 )
+_SHORTEST = 16  # characters of a run
 _TOKEN_END = re.compile(r"[A-Za-z0-9_\-]{0,8192}+")
 _FREE = r"(?<![A-Za-z0-9])"
 
@@ -165,11 +166,22 @@ def shapes() -> tuple[Shape, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=1)
+def _anchored() -> tuple[tuple[str, Shape], ...]:
+    return tuple((anchor, shape) for shape in shapes() for anchor in shape.anchors)
+
+
+def may_hold_shape(word: str) -> bool:
+    """Whether a run of this word, which holds no blank, has the beginning of a shape in it."""
+    return len(word) >= _SHORTEST and any(
+        anchor in run[0] for run in _RUN.finditer(word) for anchor, _ in _anchored()
+    )
+
+
 def find_shapes(text: str) -> Iterator[Span]:
-    anchored = [(anchor, shape) for shape in shapes() for anchor in shape.anchors]
     for run in _RUN.finditer(text):
         token = run[0]
-        for shape in [shape for anchor, shape in anchored if anchor in token]:
+        for shape in [shape for anchor, shape in _anchored() if anchor in token]:
             for match in shape.pattern.finditer(text, run.start(), run.end()):
                 yield _whole_token(text, match.span(shape.group), shape.kind)
 

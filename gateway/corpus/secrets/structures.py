@@ -143,6 +143,7 @@ def find_structures(text: str, low: str) -> Iterator[Span]:
     yield from _key_blocks(text)
 
 
+COOKIE = "cookie"
 _COOKIE_LINE = re.compile(r"""cookie[\\"']{0,2}\s{0,4}[:=]\s{0,4}[^\n\f]{1,8000}""", re.IGNORECASE)
 _SESSION_PAIR = re.compile(
     r"""[\w.\-]{0,40}(?:sess|sid|auth|token|jwt|csrf|xsrf|remember)[\w.\-]{0,40}=(?P<value>[^;\s"',<>|\\]{6,4096})""",
@@ -151,7 +152,7 @@ _SESSION_PAIR = re.compile(
 
 
 def _cookies(text: str, low: str) -> Iterator[Span]:
-    for start, end in windows(positions(low, ("cookie",)), before=0, after=8100, length=len(text)):
+    for start, end in windows(positions(low, (COOKIE,)), before=0, after=8100, length=len(text)):
         for line in _COOKIE_LINE.finditer(text, start, end):
             for pair in _SESSION_PAIR.finditer(text, *line.span()):
                 if _is_strong(pair["value"]):
@@ -173,8 +174,17 @@ _ENCODED_PRIVATE = (
 )  # "PRIVATE KE" at the three places of base64
 
 
+_PEM, _PUTTY_BEGIN, _PUTTY_END, _ENCODED_BEGIN = (
+    "PRIVATE KEY",
+    "PuTTY-User-Key-File",
+    "Private-MAC",
+    "LS0tLS1CRUdJTi",
+)
+KEY_BLOCKS = (_PEM, _PUTTY_BEGIN, _ENCODED_BEGIN)  # one of these stands in every key block
+
+
 def _key_blocks(text: str) -> Iterator[Span]:
-    if "PRIVATE KEY" in text:
+    if _PEM in text:
         begins = list(_BEGIN.finditer(text))
         ends = [match.end() for match in _END.finditer(text)]
         for begin, following in zip_longest(begins, begins[1:]):
@@ -185,10 +195,10 @@ def _key_blocks(text: str) -> Iterator[Span]:
             else:
                 lines = _LINES.match(text, begin.end(), limit)
                 yield Span(begin.start(), lines.end() if lines else begin.end(), "private_key")
-    if "PuTTY-User-Key-File" in text and "Private-MAC" in text:
+    if _PUTTY_BEGIN in text and _PUTTY_END in text:
         for match in _PUTTY.finditer(text):
             yield Span(*match.span(), "private_key")
-    if "LS0tLS1CRUdJTi" in text:
+    if _ENCODED_BEGIN in text:
         for match in _ENCODED.finditer(text):
             if any(sign in match[0][:120] for sign in _ENCODED_PRIVATE):
                 yield Span(*match.span(), "private_key")
