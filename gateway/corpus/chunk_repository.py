@@ -102,16 +102,16 @@ async def delete_chunks(session: AsyncSession, chunk_ids: Sequence[UUID]) -> Non
 
 
 async def next_numbers(session: AsyncSession, count: int) -> list[int]:
-    rows = await session.scalars(
-        text("SELECT nextval('chunk_number') FROM generate_series(1, :count)"), {"count": count}
+    numbers = await session.scalar(
+        text("SELECT array_agg(nextval('chunk_number')) FROM generate_series(1, :count)"), {"count": count}
     )
-    return list(rows)
+    return numbers or []
 
 
 _COLUMNS = (
     "id, number, document_id, ordinal, text, text_hash, locator, heading_path, token_count, language, model"
 )
-_TYPES = ("uuid", "int8", "uuid", "int4", "text", "bytea", "text", "text", "int4", "text", "text")
+_TYPES = ("uuid", "int8", "uuid", "int4", "text", "bytea", "jsonb", "text", "int4", "text", "text")
 
 
 async def insert_chunks(session: AsyncSession, chunks: Sequence[ChunkRow]) -> None:
@@ -122,20 +122,44 @@ async def insert_chunks(session: AsyncSession, chunks: Sequence[ChunkRow]) -> No
             f"CREATE TEMP TABLE IF NOT EXISTS incoming_chunk ({columns}) ON COMMIT DELETE ROWS"
         )
         async with cursor.copy(f"COPY incoming_chunk ({_COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:
-            copy.set_types(_TYPES)
-            for chunk in chunks:
-                await copy.write_row(
-                    (
-                        chunk.id, chunk.number, chunk.document_id, chunk.ordinal, chunk.text, chunk.text_hash,
-                        orjson.dumps(chunk.locator).decode(), chunk.heading_path, chunk.token_count, chunk.language,
-                        chunk.model,
-                    )
-                )  # fmt: skip
+            await copy.write(_packed_chunks(chunks))
         await cursor.execute(
-            f"INSERT INTO chunk (mandate_id, {_COLUMNS}) "
-            f"SELECT %s, {_COLUMNS.replace('locator', 'locator::jsonb')} FROM incoming_chunk",
+            f"INSERT INTO chunk (mandate_id, {_COLUMNS}) SELECT %s, {_COLUMNS} FROM incoming_chunk",
             (tenant_of(session),),
         )
+
+
+# COPY BINARY by hand, for tables with thousands of rows at a time: a header, per row the number of its fields and each
+# field with its length before it, and an end.
+_BEGIN, _END = b"PGCOPY\n\xff\r\n\x00" + bytes(8), b"\xff\xff"
+_LENGTH = struct.Struct(">i")
+_CHUNK_HEAD = struct.Struct(
+    ">hi16siqi16siii"
+)  # field count; id, number, document_id, ordinal; length of the text
+_JSONB = b"\x01"  # the version of its binary form
+
+
+def _packed_chunks(chunks: Sequence[ChunkRow]) -> bytes:
+    pack, head = _LENGTH.pack, _CHUNK_HEAD.pack
+    pieces = [_BEGIN]
+    for chunk in chunks:
+        text, locator, heading = (
+            chunk.text.encode(),
+            _JSONB + orjson.dumps(chunk.locator),
+            chunk.heading_path.encode(),
+        )
+        language, model = chunk.language.encode(), chunk.model.encode()
+        pieces += (
+            head(
+                len(_TYPES), 16, chunk.id.bytes, 8, chunk.number, 16, chunk.document_id.bytes, 4, chunk.ordinal,
+                len(text),
+            ),
+            text,
+            pack(len(chunk.text_hash)), chunk.text_hash, pack(len(locator)), locator, pack(len(heading)), heading,
+            pack(4), pack(chunk.token_count), pack(len(language)), language, pack(len(model)), model,
+        )  # fmt: skip
+    pieces.append(_END)
+    return b"".join(pieces)
 
 
 async def move_chunks(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
@@ -188,7 +212,7 @@ async def insert_segment(
         )
         await cursor.execute("TRUNCATE incoming_posting")  # one transaction may bring several segments
         async with cursor.copy("COPY incoming_posting FROM STDIN (FORMAT BINARY)") as copy:
-            await copy.write(_packed(rows))
+            await copy.write(_packed_postings(rows))
         await cursor.execute(
             "INSERT INTO posting (mandate_id, term, segment_id, data) "
             "SELECT %s, term, %s, data FROM incoming_posting ORDER BY term",
@@ -196,17 +220,13 @@ async def insert_segment(
         )
 
 
-_LENGTH = struct.Struct(">i")
-
-
-def _packed(rows: Sequence[tuple[str, bytes]]) -> bytes:
-    """COPY BINARY by hand: a segment has thousands of two-field rows, and this is all they need."""
+def _packed_postings(rows: Sequence[tuple[str, bytes]]) -> bytes:
     pack = _LENGTH.pack
-    pieces = [b"PGCOPY\n\xff\r\n\x00" + bytes(8)]
+    pieces = [_BEGIN]
     for term, data in rows:
         name = term.encode()
         pieces += (b"\x00\x02", pack(len(name)), name, pack(len(data)), data)
-    pieces.append(b"\xff\xff")
+    pieces.append(_END)
     return b"".join(pieces)
 
 

@@ -17,31 +17,41 @@ _HASHES = (
 )
 
 
+_SIZE = 32
+
+
+def _apart(joined: bytes | None) -> set[bytes]:
+    """And they come back the same way."""
+    return {joined[at : at + _SIZE] for at in range(0, len(joined), _SIZE)} if joined else set()
+
+
 async def known(session: AsyncSession, model: str, hashes: Sequence[bytes]) -> set[bytes]:
-    rows = await session.scalars(
+    found = await session.scalar(
         text(
-            "SELECT text_hash FROM text_vector "
+            "SELECT string_agg(text_hash, '') FROM text_vector "
             f"WHERE mandate_id = :mandate_id AND model = :model AND text_hash = ANY({_HASHES})"
         ),
         {"mandate_id": tenant_of(session), "model": model, "hashes": b"".join(hashes)},
     )
-    return set(rows)
+    return _apart(found)
 
 
 async def claim(
     session: AsyncSession, model: str, hashes: Sequence[bytes], claimant: UUID, *, seconds: float
 ) -> set[bytes]:
     """Claims texts that have no vector and that nobody else is embedding; the claims won come back."""
-    won = await session.scalars(
+    won = await session.scalar(
         text(
             f"""
+            WITH won AS (
             INSERT INTO vector_claim AS c (mandate_id, model, text_hash, claimant, claimed_until)
             SELECT :mandate_id, :model, h, :claimant, clock_timestamp() + make_interval(secs => :seconds)
             FROM unnest({_HASHES}) AS h ORDER BY h
             ON CONFLICT (mandate_id, model, text_hash) DO UPDATE
                 SET claimant = excluded.claimant, claimed_until = excluded.claimed_until
                 WHERE c.claimed_until < clock_timestamp() OR c.claimant = excluded.claimant
-            RETURNING text_hash
+            RETURNING text_hash)
+            SELECT string_agg(text_hash, '') FROM won
             """
         ),
         {
@@ -52,7 +62,7 @@ async def claim(
             "seconds": seconds,
         },
     )
-    return set(won)
+    return _apart(won)
 
 
 async def renew_claims(session: AsyncSession, claimant: UUID, *, seconds: float) -> None:
@@ -109,17 +119,17 @@ def _packed(hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> bytes:
     return header + rows.tobytes() + b"\xff\xff"
 
 
-async def pin(session: AsyncSession, model: str, hashes: Sequence[bytes]) -> set[bytes]:
-    """Locks the vectors a document is about to refer to, so that a collector leaves them; those that exist come back."""
-    rows = await session.scalars(
+async def pin(session: AsyncSession, model: str, hashes: Sequence[bytes]) -> int:
+    """Locks the vectors a document is about to refer to, so that a collector leaves them; says how many exist."""
+    found = await session.scalar(
         text(
-            "SELECT text_hash FROM text_vector "
+            "SELECT count(*) FROM (SELECT FROM text_vector "
             f"WHERE mandate_id = :mandate_id AND model = :model AND text_hash = ANY({_HASHES}) "
-            "ORDER BY text_hash FOR KEY SHARE"
+            "ORDER BY text_hash FOR KEY SHARE) AS pinned"
         ),
         {"mandate_id": tenant_of(session), "model": model, "hashes": b"".join(hashes)},
     )
-    return set(rows)
+    return int(found or 0)
 
 
 async def collect(session: AsyncSession, hashes: Sequence[bytes] | None, *, limit: int = 10_000) -> int:

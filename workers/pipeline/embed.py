@@ -1,7 +1,8 @@
 """Embed: every text once per mandate and model, in batches across documents, outside any transaction.
 
 Texts without a vector are claimed first, so that two workers never embed the same one; whoever loses a claim waits for
-the winner's vector. Vectors commit batch by batch: a crash repeats at most the batches in flight.
+the winner's vector. Vectors are committed as they come, batches that finish during a commit together in the next one: a
+crash repeats at most the batches in flight.
 """
 
 import asyncio
@@ -11,10 +12,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
 
+import numpy as np
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus import vector_repository as vectors
 from gateway.corpus.embedders import Embedder
+from gateway.corpus.embedders.protocol import Vectors
 from gateway.crashpoints import crash_point
 from gateway.db import Database
 from gateway.insights import spend_repository as spend
@@ -88,11 +91,18 @@ class EmbedStage:
             raise BudgetReached
 
     async def _embed(self, texts: dict[bytes, str], hashes: Sequence[bytes]) -> None:
-        gate = asyncio.Semaphore(BATCHES_IN_FLIGHT)
+        gate, keeping = asyncio.Semaphore(BATCHES_IN_FLIGHT), asyncio.Lock()
+        finished: list[tuple[Sequence[bytes], Vectors]] = []
 
         async def one(batch: Sequence[bytes]) -> None:
             async with gate:
-                await self._embed_batch(texts, batch)
+                made = await self.embedder.embed([texts[text_hash] for text_hash in batch])
+            finished.append((batch, made))
+            async with keeping:
+                if finished:  # else the one before has taken it along
+                    taken = finished.copy()
+                    finished.clear()
+                    await self._keep(texts, taken)
 
         size = self.embedder.max_batch
         try:
@@ -102,16 +112,17 @@ class EmbedStage:
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from failures
 
-    async def _embed_batch(self, texts: dict[bytes, str], batch: Sequence[bytes]) -> None:
-        passages = [texts[text_hash] for text_hash in batch]
-        made = await self.embedder.embed(passages)
-        tokens = self.embedder.count_tokens(passages)
+    async def _keep(
+        self, texts: dict[bytes, str], batches: Sequence[tuple[Sequence[bytes], Vectors]]
+    ) -> None:
+        hashes = [text_hash for batch, _ in batches for text_hash in batch]
+        tokens = self.embedder.count_tokens([texts[text_hash] for text_hash in hashes])
         model = self.embedder.model
         crash_point("embed.before_commit")
         async with self.db.tenant_session(self.mandate_id) as session:
-            await vectors.insert(session, model, batch, made)
+            await vectors.insert(session, model, hashes, np.concatenate([made for _, made in batches]))
             cost = self.embedder.price_per_million_tokens * tokens / 1_000_000
-            await spend.add(session, model, texts=len(batch), tokens=tokens, cost=cost)
+            await spend.add(session, model, texts=len(hashes), tokens=tokens, cost=cost)
         crash_point("embed.after_commit")
-        EMBEDDED_CHUNKS.labels(model).inc(len(batch))
+        EMBEDDED_CHUNKS.labels(model).inc(len(hashes))
         EMBEDDING_TOKENS.labels(model).inc(tokens)

@@ -106,7 +106,7 @@ async def replace_chunks(
 ) -> list[tuple[ReadyDocument, Difference]]:
     """Makes the corpus say what these documents say now, and nothing they no longer say."""
     wanted = sorted({chunk.text_hash for document in documents for chunk in document.chunks})
-    if len(await vectors.pin(session, model, wanted)) < len(wanted):
+    if await vectors.pin(session, model, wanted) < len(wanted):
         raise VectorsMissing
     existing = await chunks.existing_chunks(session, [document.document_id for document in documents])
     changes = [
