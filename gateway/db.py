@@ -144,11 +144,20 @@ def emit_on_commit(session: AsyncSession, event: str, /, **fields: Any) -> None:
     on_commit(session, lambda: emit(event, **fields))
 
 
-async def enter_tenant(session: AsyncSession, mandate_id: UUID) -> None:
-    """From here on the transaction sees this mandate alone: how a routing session follows a route it just read."""
+async def enter_tenant(
+    session: AsyncSession, mandate_id: UUID, *, through: AsyncConnection[Any] | None = None
+) -> None:
+    """From here on the transaction sees this mandate alone: how a routing session follows a route it just read.
+
+    `through` is the session's own raw connection, for a caller who sends more along with it.
+    """
     if not isinstance(cast("object", mandate_id), UUID):
         raise TypeError("mandate_id must be a UUID")
-    await session.execute(text(f"SET LOCAL app.mandate_id = '{mandate_id}'"))
+    statement = f"SET LOCAL app.mandate_id = '{mandate_id}'"
+    if through is None:
+        await session.execute(text(statement))
+    else:
+        await through.execute(statement.encode())
     session.info["mandate_id"] = mandate_id
 
 

@@ -133,7 +133,7 @@ class _Look:
         if own != COMMONS:
             if commons_holds_something:
                 shared = await self._candidates(connection, COMMONS)
-            await enter_tenant(session, own)
+            await enter_tenant(session, own, through=connection)
         found = await self._candidates(connection, own)
         if shared is not None:
             found.join(shared)  # in one list, so that the scores of both mandates compare

@@ -1,9 +1,9 @@
 """All SQL of search. What runs here was EXPLAINed as the runtime role (tests/acceptance/test_retrieval.py).
 
 The statements go to psycopg directly: a search is eight of them, and the layers above would cost more than they do.
-Lookups by key are prepared once per connection, with a plan for any value, because planning them costs more than
-running them. Statements over vectors must be planned for their values – a plan for any value ignores the partial
-index – so they are sent with everything as literals.
+They are prepared once per connection, with a plan for any value, because planning costs as much as running them; what a
+plan must know beforehand, such as the model of a partial index, is written out. Exact scans of a narrow view are planned
+for their values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,6 +14,7 @@ from typing import Any, LiteralString, NamedTuple, cast
 from uuid import UUID
 
 from psycopg import AsyncClientCursor, AsyncConnection
+from psycopg.sql import quote
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -28,7 +29,7 @@ SOURCES = 100  # of one text that a hit names; boilerplate may have thousands
 # Beyond this many visited tuples an index scan gives up, and the caller searches what is visible exactly.
 MAX_SCAN_TUPLES = 20_000
 # Recall@10 is 0.97 at the least, measured on vectors without any clusters; the most is pgvector's own limit.
-LEAST_EF_SEARCH, MOST_EF_SEARCH = 120, 1000
+LEAST_EF_SEARCH, MOST_EF_SEARCH = 100, 1000
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,17 @@ class Space(NamedTuple):
     query: str  # as a halfvec literal
 
 
+_BEGIN = f"""
+SELECT EXISTS (SELECT FROM segment), set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('hnsw.iterative_scan', 'strict_order', true),
+       set_config('hnsw.max_scan_tuples', '{MAX_SCAN_TUPLES}', true),
+       set_config('hnsw.ef_search', '{LEAST_EF_SEARCH}', true)
+""".encode()
+
+
 async def begin(connection: Connection) -> bool:
     """Says how every statement of this transaction is run; true if the tenant at its beginning has any chunk."""
-    cursor = await connection.execute(
-        "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL hnsw.iterative_scan = strict_order; "
-        f"SET LOCAL hnsw.max_scan_tuples = {MAX_SCAN_TUPLES}; SELECT EXISTS (SELECT FROM segment)".encode()
-    )
-    while cursor.nextset():
-        pass
+    cursor = await connection.execute(_BEGIN)
     return bool((await cursor.fetchall())[0][0])
 
 
@@ -210,15 +214,23 @@ async def read_directories(
 
 Neighbour = tuple[bytes, float]  # text hash, cosine distance
 
-_SETTLED = """
-SELECT text_hash, (embedding::halfvec(%(width)s)) <=> %(query)s::halfvec(%(width)s) AS distance FROM text_vector
-WHERE mandate_id = %(mandate_id)s AND model = %(model)s AND settled ORDER BY distance LIMIT %(limit)s
-"""
-_UNSETTLED = """
-SELECT text_hash, embedding <=> %(query)s::halfvec AS distance FROM text_vector
-WHERE mandate_id = %(mandate_id)s AND model = %(model)s AND NOT settled ORDER BY distance LIMIT %(limit)s
-"""
-NEAREST = {True: f"({_SETTLED}) UNION ALL ({_UNSETTLED})", False: _UNSETTLED}
+
+@lru_cache(maxsize=512)
+def nearest_statement(mandate_id: UUID, model: str, width: int, limit: int, *, indexed: bool) -> bytes:
+    """What decides the plan is written out – whose vectors, which model's, how many – so that it finds the partial index, and
+    is right for a mandate of any size.
+    """
+    name, most = quote(model).replace("%", "%%"), int(limit)
+    where = f"FROM text_vector WHERE mandate_id = '{UUID(int=mandate_id.int)}' AND model = {name}"
+    tail = f"""
+        SELECT text_hash, embedding <=> %(query)s::halfvec AS distance {where} AND NOT settled
+        ORDER BY distance LIMIT {most}"""
+    if not indexed:
+        return tail.encode()
+    near = f"""
+        SELECT text_hash, (embedding::halfvec({int(width)})) <=> %(query)s::halfvec({int(width)}) AS distance {where}
+        AND settled ORDER BY distance LIMIT {most}"""
+    return f"({near}) UNION ALL ({tail})".encode()
 
 
 async def nearest(
@@ -228,24 +240,18 @@ async def nearest(
     # Twice what is wanted, because the end of a list as long as ef_search is poor; and the more the smaller the share,
     # because other mandates' vectors take their places in the list before they are dropped.
     width = min(int(max(2 * limit, LEAST_EF_SEARCH) / (share or 1.0)), MOST_EF_SEARCH)
-    cursor = AsyncClientCursor(connection)
-    await cursor.execute(
-        f"SET LOCAL hnsw.ef_search = {width}; {NEAREST[share is not None]}".encode(),
-        nearest_parameters(mandate_id, space, limit),
+    if width != LEAST_EF_SEARCH:
+        await connection.execute(f"SET LOCAL hnsw.ef_search = {width}".encode())
+    cursor = await connection.execute(
+        nearest_statement(mandate_id, space.model, space.dimensions, limit, indexed=share is not None),
+        {"query": space.query},
+        prepare=True,
+        binary=True,
     )
-    cursor.nextset()
     found = cast("list[Neighbour]", await cursor.fetchall())
+    if width != LEAST_EF_SEARCH:
+        await connection.execute(f"SET LOCAL hnsw.ef_search = {LEAST_EF_SEARCH}".encode())
     return sorted(found, key=lambda neighbour: neighbour[1])[:limit]
-
-
-def nearest_parameters(mandate_id: UUID, space: Space, limit: int) -> dict[str, Any]:
-    return {
-        "mandate_id": mandate_id,
-        "model": space.model,
-        "width": space.dimensions,
-        "query": space.query,
-        "limit": limit,
-    }
 
 
 # -- what the view lets through

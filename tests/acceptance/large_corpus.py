@@ -78,14 +78,10 @@ def space_of(synthetic: SyntheticText, vector: Any) -> Space:
     return Space(synthetic.model, synthetic.dimensions, str(vector.tolist()))
 
 
-async def literal_plan(world: World, mandate_id: UUID, statement: str, parameters: dict[str, Any]) -> str:
-    """The plan of a statement that is sent with its values as literals."""
-    async with world.db.tenant_session(mandate_id) as session:
-        connection = await raw_connection(session)
-        await repository.begin(connection)
-        cursor = AsyncClientCursor(connection)
-        await cursor.execute(f"EXPLAIN {statement}".encode(), parameters)
-        return "\n".join(row[0] for row in await cursor.fetchall())
+async def nearest_plan(world: World, mandate_id: UUID, vector: Any, *, indexed: bool) -> str:
+    space = space_of(world.synthetic, vector)
+    statement = repository.nearest_statement(mandate_id, space.model, space.dimensions, 50, indexed=indexed)
+    return await prepared_plan(world, mandate_id, statement.decode(), {"query": space.query})
 
 
 async def prepared_plan(world: World, mandate_id: UUID, statement: str, parameters: dict[str, Any]) -> str:

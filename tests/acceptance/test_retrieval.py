@@ -35,10 +35,9 @@ from tests.acceptance.large_corpus import (
     SMALL,
     World,
     build_world,
-    literal_plan,
+    nearest_plan,
     prepared_plan,
     recall,
-    space_of,
 )
 from tests.acceptance.test_door import make_pdf, settled, upload
 from tests.fixtures.processes import REPOSITORY, House
@@ -148,8 +147,7 @@ async def test_search_latency_is_printed_beside_bare_queries():
 
 async def test_the_dense_leg_uses_its_indexes(world: World) -> None:
     vector = (await world.synthetic.embed([world.synthetic.query("mixed")]))[0]
-    parameters = repository.nearest_parameters(world.large[0], space_of(world.synthetic, vector), 50)
-    plan = await literal_plan(world, world.large[0], repository.NEAREST[True], parameters)
+    plan = await nearest_plan(world, world.large[0], vector, indexed=True)
     assert f"Index Scan using {index_name(world.synthetic.model)}" in plan
     assert "vector_tail" in plan
     assert not SCANS.search(plan), plan
@@ -157,8 +155,7 @@ async def test_the_dense_leg_uses_its_indexes(world: World) -> None:
 
 async def test_a_small_mandates_vectors_are_found_by_its_key(world: World) -> None:
     vector = (await world.synthetic.embed(["x"]))[0]
-    parameters = repository.nearest_parameters(world.small[0], space_of(world.synthetic, vector), 50)
-    plan = await literal_plan(world, world.small[0], repository.NEAREST[False], parameters)
+    plan = await nearest_plan(world, world.small[0], vector, indexed=False)
     assert "vector_tail" in plan
     assert not SCANS.search(plan), plan
 

@@ -207,6 +207,7 @@ PLAIN: dict[str, Value] = {
     "auto_start": either(True, False),
     "paused": either(True, False),
     "generation": either(1),
+    "room": either([3, 1000]),
     "days": either(0, 7),
     "directory": either(b"directory"),
     "set_feature_members.user_ids": either([]),
@@ -216,8 +217,7 @@ PLAIN: dict[str, Value] = {
     "column": either("status", "source_kind"),
     "table": either("query_log", "citation", "answer", "timeline"),
     "wanted": made_of(lambda row: DocumentFilter(connection_id=row["connection_id"]), "document"),
-    "entries_repository.list_entries.wanted": either(EntryFilter()),
-    "entries_repository.count_entries.wanted": either(EntryFilter()),
+    "entries_repository.browse_entries.wanted": either(EntryFilter()),
     "view": made_of(
         lambda row: View(row["mandate_id"], row["user_id"], Filters(connection_id=row["connection_id"])),
         "document",
