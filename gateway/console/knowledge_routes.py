@@ -61,10 +61,9 @@ async def browse(
         connection,
     )
     async with visit.db.tenant_session(mandate_id) as session:
-        rows = await entries_repository.list_entries(
+        rows, totals = await entries_repository.browse_entries(
             session, viewer, wanted, limit=PER_PAGE + 1, after=decode_cursor(cursor) if cursor else None
         )
-        totals = await entries_repository.count_entries(session, viewer, wanted)
     shown = rows[:PER_PAGE]
     following = encode_cursor(shown[-1].created_at, shown[-1].id) if len(rows) > PER_PAGE else None
     filters = {"q": q, "kind": kind, "status": status, "from": since, "to": until}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 from pydantic import ValidationError
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -139,12 +140,14 @@ async def chunks_with(db: Database, mandate_id: UUID, q: str) -> list[int]:
 
 def _holding_all(postings: Postings, groups: Sequence[Sequence[str]]) -> list[int]:
     shelf = postings.kept.shelf
-    places: set[int] | None = None
+    places = np.full(len(shelf), bool(groups))
     for group in groups:
-        found = [shelf.find(postings.rows[term])[0].tolist() for term in group if term in postings.rows]
-        holding = {place for part in found for place in part}
-        places = holding if places is None else places & holding
-    return shelf.chunk_numbers[sorted(places or ())].tolist()
+        holding = np.zeros(len(shelf), np.bool_)
+        for term in group:
+            if term in postings.rows:
+                holding[shelf.find(postings.rows[term])[0]] = True
+        places &= holding
+    return shelf.chunk_numbers[places].tolist()
 
 
 def entry_row(row: Row[Any]) -> EntryRow:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import orjson
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -16,6 +17,7 @@ from gateway.db import tenant_of
 MANAGED = {"web_page": "url_crawl", "upload": "file_upload", "mcp_resource": "mcp", "repo_file": "repo"}
 WRITTEN = ("entry", "paste")
 KINDS = (*WRITTEN, *MANAGED)
+FEW_CHUNKS = 2_000
 
 _SOURCE_TYPE = (
     "CASE d.source_kind "
@@ -23,25 +25,49 @@ _SOURCE_TYPE = (
     + " ".join(f" WHEN '{kind}' THEN coalesce(d.type, 'note')" for kind in WRITTEN)
     + " ELSE d.source_kind END"
 )
-_EMBEDDING_STATUS = """
-CASE WHEN d.status = 'indexed' THEN 'ready' WHEN d.status IN ('failed', 'skipped', 'cancelled') THEN 'error'
-     ELSE 'pending' END
-"""
+_KIND_OF = {name: kind for kind, name in MANAGED.items()}
+_STATUSES = {
+    "ready": ("indexed",),
+    "pending": ("pending", "extracted", "embedding"),
+    "error": ("failed", "skipped", "cancelled"),
+}
+
+
+def _literals(words: Sequence[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)
+
+
+_HAS = {name: f"d.status IN ({_literals(statuses)})" for name, statuses in _STATUSES.items()}
+_EMBEDDING_STATUS = (
+    f"CASE WHEN {_HAS['ready']} THEN 'ready' WHEN {_HAS['error']} THEN 'error' ELSE 'pending' END"
+)
 _SHOWN = f"""
 d.*, {_SOURCE_TYPE} AS source_type, {_EMBEDDING_STATUS} AS embedding_status,
 (SELECT count(*) FROM citation n WHERE n.mandate_id = d.mandate_id AND n.document_id = d.id
     AND n.cited_at >= now() - interval '30 days') AS cites30d
 """
-_FILTER = f"""
-d.mandate_id = :mandate_id AND d.source_kind = ANY(:kinds) AND {VISIBLE}
-AND (CAST(:q AS text) IS NULL OR strpos(lower(d.title), lower(:q)) > 0 OR d.id IN (
-    SELECT c.document_id FROM chunk c WHERE c.mandate_id = :mandate_id AND c.number = ANY(CAST(:numbers AS bigint[]))))
-AND (CAST(:source_type AS text) IS NULL OR {_SOURCE_TYPE} = :source_type)
-AND (CAST(:embedding_status AS text) IS NULL OR {_EMBEDDING_STATUS} = :embedding_status)
-AND (CAST(:connection_id AS uuid) IS NULL OR d.connection_id = :connection_id)
-AND (CAST(:since AS timestamptz) IS NULL OR d.created_at >= :since)
-AND (CAST(:until AS timestamptz) IS NULL OR d.created_at < :until)
-"""
+
+# Only what is asked for is in a statement: a condition that holds for every row still costs something for each.
+_OF_ONE = {
+    # The numbers come out of a subselect, because the planner would look at each of thousands of constants.
+    "q": """
+        (d.id IN (SELECT c.document_id FROM chunk c WHERE c.mandate_id = :mandate_id
+                  AND c.number = ANY(CAST((SELECT CAST(:numbers AS text)) AS bigint[])))
+         OR strpos(lower(d.title), lower(:q)) > 0)
+        """,
+    "since": "d.created_at >= :since",
+    "until": "d.created_at < :until",
+}
+_OF_ALIKE = {
+    "source_type": f"""
+        (d.source_kind = CAST(:kind AS text)
+         OR (d.source_kind IN ({_literals(WRITTEN)}) AND coalesce(d.type, 'note') = :source_type))
+        """,
+    "embedding_status": "d.status = ANY(CAST(:statuses AS text[]))",
+    "connection_id": "d.connection_id = :connection_id",
+}
+# Documents that agree in these are alike to `VISIBLE` and to the filters above. The index `document_tally` holds them.
+_ALIKE = "mandate_id, status, source_kind, type, scope, user_id, connection_id, feature_instance_id"
 
 
 @dataclass(frozen=True)
@@ -57,51 +83,69 @@ class EntryFilter:
     kinds: Sequence[str] = KINDS  # the console's browser shows what connections bring, too
     connection_id: UUID | None = None
 
+    @property
+    def kept(self) -> str:
+        """Rare words cost a look at every title, so what they are in is kept for list and totals alike; of frequent words
+        there is too much to keep, and the list finds its page soon. Without words each of the two has its index.
+        """
+        return "MATERIALIZED" if self.q and len(self.numbers) <= FEW_CHUNKS else "NOT MATERIALIZED"
+
+    def conditions(self, clauses: dict[str, str]) -> list[str]:
+        return [clause for name, clause in clauses.items() if getattr(self, name) is not None]
+
     def values(self) -> dict[str, Any]:
-        return {**vars(self), "numbers": list(self.numbers), "kinds": list(self.kinds)}
+        kind = self.source_type if self.source_type not in KINDS else None
+        return {
+            **vars(self),
+            # As text: the driver takes longer to write down a long list than the query takes.
+            "numbers": "{" + orjson.dumps(list(self.numbers)).decode()[1:-1] + "}",
+            "kinds": list(self.kinds),
+            "kind": _KIND_OF.get(self.source_type or "", kind),
+            "statuses": list(_STATUSES.get(self.embedding_status or "", ())),
+        }
 
 
-async def list_entries(
+async def browse_entries(
     session: AsyncSession,
     viewer: UUID | None,
     wanted: EntryFilter,
     *,
     limit: int,
     after: tuple[datetime, UUID] | None,
-) -> list[Row[Any]]:
+) -> tuple[list[Row[Any]], Row[Any]]:
+    """A page of entries, newest first, and the totals of everything under the same filter."""
+    alike = " AND ".join(["d.source_kind = ANY(:kinds)", VISIBLE, *wanted.conditions(_OF_ALIKE)])
+    counts = ", ".join(
+        f"coalesce(sum(n) FILTER (WHERE {has}), 0)::bigint AS {name}" for name, has in _HAS.items()
+    )
+    values = {"mandate_id": tenant_of(session), "viewer": viewer, **wanted.values()}
+    values |= {"limit": limit, "at": after and after[0], "after_id": after and after[1]}
+    totals = (
+        await session.execute(
+            text(
+                f"""
+                WITH found AS {wanted.kept} (
+                    SELECT {_ALIKE}, id, created_at FROM document d
+                    WHERE {" AND ".join(["d.mandate_id = :mandate_id", *wanted.conditions(_OF_ONE)])})
+                SELECT coalesce(sum(n), 0)::bigint AS total, {counts}, ARRAY(
+                    SELECT d.id FROM found d WHERE {alike}
+                    {"AND (d.created_at, d.id) < (:at, CAST(:after_id AS uuid))" if after else ""}
+                    ORDER BY d.created_at DESC, d.id DESC LIMIT :limit) AS ids
+                -- Counted by what they have in common, so that each sort of document is judged once.
+                FROM (SELECT {_ALIKE}, count(*) AS n FROM found GROUP BY {_ALIKE}) d WHERE {alike}
+                """
+            ),
+            values,
+        )
+    ).one()
     rows = await session.execute(
         text(
-            f"""
-            SELECT {_SHOWN} FROM document d
-            WHERE {_FILTER} AND (CAST(:at AS timestamptz) IS NULL OR (d.created_at, d.id) < (:at, CAST(:id AS uuid)))
-            ORDER BY d.created_at DESC, d.id DESC LIMIT :limit
-            """
+            f"SELECT {_SHOWN} FROM document d WHERE d.mandate_id = :mandate_id AND d.id = ANY(:ids) AND {VISIBLE} "
+            "ORDER BY d.created_at DESC, d.id DESC"
         ),
-        {
-            "mandate_id": tenant_of(session),
-            "viewer": viewer,
-            **wanted.values(),
-            "limit": limit,
-            "at": after and after[0],
-            "id": after and after[1],
-        },
+        {"mandate_id": tenant_of(session), "viewer": viewer, "ids": totals.ids},
     )
-    return list(rows)
-
-
-async def count_entries(session: AsyncSession, viewer: UUID | None, wanted: EntryFilter) -> Row[Any]:
-    rows = await session.execute(
-        text(
-            f"""
-            SELECT count(*) AS total, count(*) FILTER (WHERE status = 'ready') AS ready,
-                   count(*) FILTER (WHERE status = 'pending') AS pending,
-                   count(*) FILTER (WHERE status = 'error') AS error
-            FROM (SELECT {_EMBEDDING_STATUS} AS status FROM document d WHERE {_FILTER}) found
-            """
-        ),
-        {"mandate_id": tenant_of(session), "viewer": viewer, **wanted.values()},
-    )
-    return rows.one()
+    return list(rows), totals
 
 
 async def find_entry(session: AsyncSession, entry_id: UUID, viewer: UUID | None) -> Row[Any] | None:

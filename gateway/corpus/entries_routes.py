@@ -66,14 +66,13 @@ async def list_entries(
     numbers = await entries.chunks_with(db, principal.mandate_id, q) if q else ()
     async with db.tenant_session(principal.mandate_id) as session:
         wanted = EntryFilter(q, numbers, source_type, embedding_status, since, until)
-        rows = await repository.list_entries(
+        rows, totals = await repository.browse_entries(
             session,
             principal.user_id,
             wanted,
             limit=limit + 1,
             after=decode_cursor(cursor) if cursor else None,
         )
-        totals = await repository.count_entries(session, principal.user_id, wanted)
     shown = [entries.entry_row(row) for row in rows[:limit]]
     following = encode_cursor(shown[-1].created_at, shown[-1].id) if len(rows) > limit else None
     return EntryPage(items=shown, next_cursor=following, totals=EntryTotals.model_validate(totals))

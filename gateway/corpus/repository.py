@@ -168,8 +168,3 @@ async def is_feature_member(session: AsyncSession, feature_instance_id: UUID, us
         {"instance": feature_instance_id, "user": user_id},
     )
     return bool(found)
-
-
-async def corpus_counts(session: AsyncSession) -> dict[str, int]:
-    rows = await session.execute(text("SELECT status, count(*) AS n FROM document GROUP BY status"))
-    return {row.status: row.n for row in rows}

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, text
@@ -272,30 +272,29 @@ async def spend_by_day(session: AsyncSession, *, since: date, until: date) -> li
     )
 
 
-async def totals(session: AsyncSession, since: datetime) -> Row[Any]:
-    """What the mandate holds now, and what was asked and cited since."""
+async def holdings(session: AsyncSession) -> list[Row[Any]]:
+    """What the mandate holds now, by status and source kind: one look at every document."""
+    return await _run(
+        session,
+        """
+        SELECT status, source_kind, count(*) AS documents, sum(chunk_count)::bigint AS chunks, sum(size)::bigint AS bytes
+        FROM document WHERE mandate_id = :mandate_id GROUP BY status, source_kind ORDER BY status, source_kind
+        """,
+    )
+
+
+async def usage(session: AsyncSession, since: datetime) -> Row[Any]:
+    """What was asked and cited since."""
     rows = await _run(
         session,
         """
-        SELECT (SELECT count(*) FROM document WHERE mandate_id = :mandate_id) AS documents,
-               (SELECT coalesce(sum(size), 0) FROM document WHERE mandate_id = :mandate_id) AS bytes,
-               (SELECT coalesce(sum(chunk_count), 0) FROM document WHERE mandate_id = :mandate_id) AS chunks,
-               (SELECT count(*) FROM query_log WHERE mandate_id = :mandate_id AND at >= :since) AS queries,
-               (SELECT count(*) FROM query_log WHERE mandate_id = :mandate_id AND at >= :since AND NOT answered)
-                   AS unanswered_queries,
+        SELECT count(*) AS queries, count(*) FILTER (WHERE NOT answered) AS unanswered_queries,
                (SELECT count(*) FROM citation WHERE mandate_id = :mandate_id AND cited_at >= :since) AS citations
+        FROM query_log WHERE mandate_id = :mandate_id AND at >= :since
         """,
         since=since,
     )
     return rows[0]
-
-
-async def documents_by(session: AsyncSession, column: Literal["status", "source_kind"]) -> dict[str, int]:
-    rows = await _run(
-        session,
-        f"SELECT {column} AS name, count(*) AS n FROM document WHERE mandate_id = :mandate_id GROUP BY 1 ORDER BY 1",
-    )
-    return {row.name: row.n for row in rows}
 
 
 # -- what goes

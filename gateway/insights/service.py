@@ -1,5 +1,6 @@
 """Who may look at what was asked, how citations are recorded, and how long all of it is kept."""
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -76,17 +77,22 @@ async def spend(session: AsyncSession, wanted: Period) -> SpendPage:
 
 async def stats(session: AsyncSession) -> StatsOut:
     """Numbers about the whole mandate; they name no document."""
-    found = await repository.totals(session, datetime.now(UTC) - timedelta(days=USUAL_DAYS))
+    held = await repository.holdings(session)
+    by_status, by_kind = Counter[str](), Counter[str]()
+    for row in held:
+        by_status[row.status] += row.documents
+        by_kind[row.source_kind] += row.documents
+    used = await repository.usage(session, datetime.now(UTC) - timedelta(days=USUAL_DAYS))
     return StatsOut(
-        documents=found.documents,
-        chunks=found.chunks,
-        bytes=found.bytes,
-        documents_by_status=await repository.documents_by(session, "status"),
-        documents_by_source_kind=await repository.documents_by(session, "source_kind"),
+        documents=by_status.total(),
+        chunks=sum(row.chunks for row in held),
+        bytes=sum(row.bytes for row in held),
+        documents_by_status=dict(sorted(by_status.items())),
+        documents_by_source_kind=dict(sorted(by_kind.items())),
         period_days=USUAL_DAYS,
-        queries=found.queries,
-        unanswered_queries=found.unanswered_queries,
-        citations=found.citations,
+        queries=used.queries,
+        unanswered_queries=used.unanswered_queries,
+        citations=used.citations,
     )
 
 

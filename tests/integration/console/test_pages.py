@@ -201,12 +201,13 @@ def test_the_log_shows_a_mandate_only_its_own_lines(tmp_path: Path) -> None:
 
 # What a page may ask of the database, the session's own look-ups included.
 MOST_QUERIES = {
-    "/": 24,
-    "/connections": 20,
-    "/knowledge": 20,
-    "/search?q=dawn": 40,
-    "/insights": 24,
-    "/settings": 18,
+    "/": 13,
+    "/connections": 9,
+    "/knowledge": 9,
+    "/knowledge?q=dawn": 10,
+    "/search?q=dawn": 9,
+    "/insights": 15,
+    "/settings": 10,
 }
 
 

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
+from gateway.corpus import entries_repository
 from gateway.db import Database
 from tests.fixtures.corpus import Tenant
 from tests.fixtures.tenants import TestMandate
@@ -155,6 +156,25 @@ async def test_q_looks_into_titles_and_texts(browser: Browser, q: str, found: se
     assert listed["totals"]["total"] == len(found)
 
 
+@pytest.mark.parametrize("few", [0, 2_000])
+async def test_frequent_words_and_rare_ones_are_found_alike(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(entries_repository, "FEW_CHUNKS", few)
+    for number in range(3):
+        await browser.write(title=f"Lock {number}", content="The lock is opened at dawn.")
+    await browser.write(title="Dawn chorus", content="Birds sing.")
+    await browser.write(title="Lunch", content="The canteen has soup.")
+    await browser.indexed()
+    first = await browser.list(q="dawn", limit=3)
+    assert first["totals"] == {"total": 4, "ready": 4, "pending": 0, "error": 0}
+    assert [item["title"] for item in first["items"]] == ["Dawn chorus", "Lock 2", "Lock 1"]
+    second = await browser.list(q="dawn", limit=3, cursor=first["nextCursor"])
+    assert ([item["title"] for item in second["items"]], second["nextCursor"]) == (["Lock 0"], None)
+    assert second["totals"] == first["totals"]
+    assert (await browser.list(q="dawn", sourceType="rule"))["totals"]["total"] == 0
+
+
 async def test_pages_follow_each_other_without_gap_or_repeat(browser: Browser) -> None:
     written = [(await browser.write(title=f"Entry {number}"))["id"] for number in range(7)]
     seen: list[str] = []
@@ -190,7 +210,9 @@ async def test_others_read_what_is_shared_and_change_nothing(
     private = await browser.write(content="For me.")
     await browser.indexed()
     member = Browser(client, mandate, bench, "member")
-    assert {item["id"] for item in (await member.list())["items"]} == {shared["id"]}
+    for seen in (await member.list(), await member.list(q="for")):
+        assert {item["id"] for item in seen["items"]} == {shared["id"]}
+        assert seen["totals"] == {"total": 1, "ready": 1, "pending": 0, "error": 0}  # not even counted
     assert (await member.call("GET", f"/entries/{shared['id']}"))["content"] == "For everybody."
     await member.call("GET", f"/entries/{private['id']}", 404)
     await member.call("PATCH", f"/entries/{shared['id']}", 403, json={"title": "Mine"})
