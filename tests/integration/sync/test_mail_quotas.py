@@ -14,7 +14,7 @@ from tests.conformance.brook import Brook
 from tests.conformance.stages import ADA, raised
 from tests.fixtures.worker import Bench
 from tests.integration.sync.conftest import open_bank
-from tests.integration.sync.test_sandbox_history import StagePlaces
+from tests.integration.sync.histories import StagePlaces
 
 NEWEST_THREE = {"Mail 4", "Mail 3", "Mail 2"}
 EVERY = NEWEST_THREE | {"Mail 1", "Mail 0"}
