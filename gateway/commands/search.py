@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,8 +15,6 @@ EXAMPLES = "Example: catchment search 'how long do refunds take' --limit 3"
 
 SHOWN_CHARACTERS = 420  # of a passage; five lines of a terminal
 _BEFORE = 80  # characters shown before the first word that matches
-_LANGUAGES = ("en", "de", "fr", "es")  # whose endings the colouring knows
-_WORD = re.compile(r"\w+(?:[.@'-]\w+)*")
 
 
 def search(
@@ -55,13 +52,13 @@ def _show(query: str, found: dict[str, Any]) -> None:
     from rich.console import Console  # noqa: PLC0415 - only where something is drawn
 
     from gateway.corpus.boundary import escape  # noqa: PLC0415
-    from gateway.corpus.lexical.terms import query_terms  # noqa: PLC0415
+    from gateway.corpus.highlights import place, wanted_terms  # noqa: PLC0415
 
     console = Console(soft_wrap=True, highlight=False)
     if not found["hits"]:
         console.print("Nothing was found.")
         return
-    wanted = {term for group in query_terms(query, _LANGUAGES) for term in group}
+    wanted = wanted_terms(query)
     for number, hit in enumerate(found["hits"], 1):
         citation = hit["citation"]
         title = escape(hit["title"] or "(without a title)")
@@ -75,28 +72,11 @@ def _show(query: str, found: dict[str, Any]) -> None:
     console.print(f"{len(found['hits'])} hits in {found['tookMs']} ms", style="dim")
 
 
-def place(locator: dict[str, Any]) -> str:
-    """Where in its source a passage stands, in words."""
-    match locator.get("kind"):
-        case "pdf":
-            return f"page {locator['page']}"
-        case "code":
-            symbol = f" ({locator['symbol']})" if locator.get("symbol") else ""
-            return f"{locator['path']}:{locator['lineStart']}–{locator['lineEnd']}{symbol}"
-        case "ticket":
-            return f"ticket {locator['ticketId']}"
-        case "mail":
-            return f"message {locator['messageId']}"
-        case "office":
-            named = ((name, locator.get(name)) for name in ("section", "slide", "sheet", "cellRange"))
-            return ", ".join(f"{name} {value}" for name, value in named if value is not None)
-        case _:
-            return f"characters {locator.get('charStart', 0)}–{locator.get('charEnd', 0)}"
-
-
 def coloured(text: str, wanted: set[str]) -> "Text":
     """The part of an escaped passage around the first word that was looked for, such words in colour."""
     from rich.text import Text  # noqa: PLC0415
+
+    from gateway.corpus.highlights import matches  # noqa: PLC0415
 
     spans = matches(text, wanted)
     start = max(0, spans[0][0] - _BEFORE) if spans else 0
@@ -109,13 +89,3 @@ def coloured(text: str, wanted: set[str]) -> "Text":
             shown.stylize("bold yellow", low + offset, high + offset)
     shown.pad_left(3)
     return shown
-
-
-def matches(text: str, wanted: set[str]) -> list[tuple[int, int]]:
-    """Spans of the words that are one of the terms in any of the languages."""
-    from gateway.corpus.lexical.terms import count_terms  # noqa: PLC0415
-
-    def is_wanted(word: str, languages: Sequence[str] = _LANGUAGES) -> bool:
-        return any(not wanted.isdisjoint(count_terms(word, language)) for language in languages)
-
-    return [found.span() for found in _WORD.finditer(text) if is_wanted(found[0])]

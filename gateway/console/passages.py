@@ -6,21 +6,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from gateway.commands.search import matches, place
-from gateway.corpus.lexical.terms import query_terms
+from gateway.corpus.highlights import matches, wanted_terms
 
-__all__ = [
-    "Excerpt",
-    "around",
-    "duration",
-    "grouped",
-    "highlighted",
-    "numbered_lines",
-    "place",
-    "readable_size",
-]
-
-LANGUAGES = ("en", "de", "fr", "es")  # whose endings the highlighting knows
 SHOWN_CHARACTERS = 700
 CONTEXT_CHARACTERS = 1500  # shown before and after a cited region
 CONTEXT_LINES = 6
@@ -49,8 +36,7 @@ def numbered_lines(text: str, first: int, cited: range) -> list[tuple[int, str, 
 
 def highlighted(text: str, query: str, most: int = SHOWN_CHARACTERS) -> Markup:
     """The passage around the first word that was looked for, such words marked."""
-    wanted = {term for group in query_terms(query, LANGUAGES) for term in group}
-    spans = matches(text, wanted)
+    spans = matches(text, wanted_terms(query))
     start = max(0, spans[0][0] - 120) if spans and spans[0][0] > most - 120 else 0
     end = min(len(text), start + most)
     shown: list[Markup] = [Markup("…")] if start else []

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from gateway.console import charts, passages
 from gateway.console.words import LANGUAGES, Words, chosen_language
+from gateway.corpus.highlights import place
 from gateway.db import Database
 from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthenticated
 from gateway.http import fields_invalid
@@ -32,7 +33,7 @@ LANGUAGE_COOKIE = "catchment_language"
 templates = Jinja2Templates(Path(__file__).parent / "templates")  # escapes everything it is given
 templates.env.trim_blocks = templates.env.lstrip_blocks = True
 _environment = cast("Any", templates.env)
-_environment.globals |= {"bars": charts.bars, "place": passages.place, "languages": LANGUAGES}
+_environment.globals |= {"bars": charts.bars, "place": place, "languages": LANGUAGES}
 _environment.filters |= {
     "number": passages.grouped,
     "size": passages.readable_size,

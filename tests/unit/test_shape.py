@@ -41,6 +41,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "search": "both legs, fused and shown with their sources",
         "shelves": "what of the lexical index is kept in memory",
         "citations": "where a passage came from",
+        "highlights": "the words asked for and the place of a passage, as people see them",
         "context": "a ready block for a model",
         "candidates": "what a mandate offers for a query",
         "phrases": "words between quotation marks",

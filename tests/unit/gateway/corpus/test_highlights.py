@@ -1,0 +1,38 @@
+"""The words asked for are marked in every form, and a place is said in words."""
+
+from typing import Any
+
+import pytest
+
+from gateway.corpus.highlights import matches, place, wanted_terms
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "found"),
+    [
+        ("refund", "Refunds were refunded; a fund was not.", ["Refunds", "refunded"]),
+        ("Häuser", "Das Haus und die Häuser.", ["Haus", "Häuser"]),
+        ("ACME-4711-X", "The ACME-4711-X is here.", ["ACME-4711-X"]),
+        ("the", "There is the thing.", ["the"]),
+        ("nothing", "There is something.", []),
+    ],
+)
+def test_words_are_marked_in_every_form(query: str, text: str, found: list[str]) -> None:
+    assert [text[low:high] for low, high in matches(text, wanted_terms(query))] == found
+
+
+@pytest.mark.parametrize(
+    ("locator", "words"),
+    [
+        ({"kind": "pdf", "page": 3}, "page 3"),
+        ({"kind": "code", "path": "a.py", "lineStart": 1, "lineEnd": 9, "symbol": "f"}, "a.py:1–9 (f)"),
+        ({"kind": "code", "path": "a.py", "lineStart": 1, "lineEnd": 9}, "a.py:1–9"),
+        ({"kind": "ticket", "ticketId": "T1"}, "ticket T1"),
+        ({"kind": "mail", "messageId": "<m>"}, "message <m>"),
+        ({"kind": "office", "sheet": "Sales", "cellRange": "A1:B2"}, "sheet Sales, cellRange A1:B2"),
+        ({"kind": "text", "charStart": 5, "charEnd": 9}, "characters 5–9"),
+        ({}, "characters 0–0"),
+    ],
+)
+def test_a_place_is_said_in_words(locator: dict[str, Any], words: str) -> None:
+    assert place(locator) == words
