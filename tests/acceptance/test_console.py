@@ -6,7 +6,8 @@
 import os
 import statistics
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -18,7 +19,7 @@ from playwright.async_api import Browser, Page, expect
 from gateway.corpus.loading import ReadyDocument, load_documents
 from gateway.db import Database
 from tests.browser.chromium import Eye, chromium, window
-from tests.browser.demo import Demo, demo
+from tests.fixtures.demo import Demo
 from tests.fixtures.processes import House, until
 from tests.fixtures.stores import DatabaseUrls
 from tests.fixtures.tenants import make_mandate
@@ -42,8 +43,9 @@ PATIENCE = 120_000  # milliseconds; beside other tests a sync takes its time
 
 
 @pytest.fixture(scope="module")
-async def running() -> AsyncIterator[Demo]:
-    async with demo(CATCHMENT_RETRY_BASE_SECONDS="0.2") as started:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    folder = tmp_path_factory.mktemp("demo") / "data"
+    with closing(Demo(folder, CATCHMENT_RETRY_BASE_SECONDS="0.2")) as started:
         yield started
 
 
@@ -121,17 +123,17 @@ async def test_the_whole_story_from_consent_to_receipt(running: Demo, browser: B
             for row in await page.locator("tbody tr").all()
         }
         assert counted["documents"] >= sum(indexed)
-        async with running.api() as api:
-            found = (await api.get("/v1/search", params={"q": "manual", "limit": 100})).json()["hits"]
+        async with running.asking() as api:
+            found = (await api.get("/search", params={"q": "manual", "limit": 100})).json()["hits"]
         assert [hit for hit in found if hit["citation"]["connectionId"]] == []
         print(f"receipt: {counted}")
 
 
 async def _a_pdf_hit(page: Page, running: Demo) -> str:
-    async with running.api() as api:
+    async with running.asking() as api:
         hits = (
             await api.get(
-                "/v1/search", params={"q": "manual page", "sourceKinds": "sharepoint_item", "limit": 50}
+                "/search", params={"q": "manual page", "sourceKinds": "sharepoint_item", "limit": 50}
             )
         ).json()["hits"]
     pdf = next(hit for hit in hits if hit["citation"]["locator"]["kind"] == "pdf")
@@ -172,8 +174,8 @@ async def test_an_estimate_comes_before_the_first_sync_when_asked_for(
         await page.locator("button[value=accept]").click()
         start = page.get_by_role("button", name="Start the first sync")
         await expect(start).to_be_visible(timeout=PATIENCE)
-        async with running.api() as api:
-            mine = [row for row in (await api.get("/v1/connections")).json()["items"] if not row["autoStart"]]
+        async with running.asking() as api:
+            mine = [row for row in (await api.get("/connections")).json()["items"] if not row["autoStart"]]
         assert sum(source["items"] for row in mine for source in row["sources"]) == 0, (
             "nothing may be read yet"
         )
@@ -185,7 +187,7 @@ async def test_an_estimate_comes_before_the_first_sync_when_asked_for(
 async def test_failures_are_named_and_retried_and_held_deletions_wait(
     running: Demo, browser: Browser, eye: Eye
 ) -> None:
-    async with window(browser, eye) as page, running.sandbox("clickup") as clickup, running.api() as api:
+    async with window(browser, eye) as page, running.changing("clickup") as clickup, running.asking() as api:
         await clickup.post("/reset", json={"seed": "demo"})
         tasks = [one for one in (await clickup.get("/state")).json()["clickup"] if one["kind"] == "task"]
         broken = tasks[0]
@@ -207,7 +209,7 @@ async def test_failures_are_named_and_retried_and_held_deletions_wait(
         connection = address.rpartition("/")[2]
 
         async def mended() -> bool:
-            return (await api.get(f"/v1/connections/{connection}/failures")).json()["items"] == []
+            return (await api.get(f"/connections/{connection}/failures")).json()["items"] == []
 
         await until(mended, 60, "the failed item to be read after all")
         await page.goto(f"{address}?item={broken['id']}")
@@ -226,7 +228,7 @@ async def test_failures_are_named_and_retried_and_held_deletions_wait(
         await page.get_by_role("button", name="Refresh").click()
 
         async def held() -> list[Any]:
-            return (await api.get(f"/v1/connections/{connection}/held")).json()["items"]
+            return (await api.get(f"/connections/{connection}/held")).json()["items"]
 
         assert (await until(held, 60, "the deletions to be held"))[0]["count"] >= 3
         await page.goto(f"{running.url}/")
@@ -242,7 +244,7 @@ async def test_failures_are_named_and_retried_and_held_deletions_wait(
 
 async def _documents(api: httpx.AsyncClient, connection: str) -> int:
     return len(
-        (await api.get("/v1/documents", params={"connectionId": connection, "limit": 200})).json()["items"]
+        (await api.get("/documents", params={"connectionId": connection, "limit": 200})).json()["items"]
     )
 
 
@@ -304,13 +306,13 @@ async def test_a_member_sees_no_admin_controls_and_an_ended_session_asks_to_sign
 
 
 async def test_settings_are_changed_by_an_admin(running: Demo, browser: Browser, eye: Eye) -> None:
-    async with window(browser, eye) as page, running.api() as api:
+    async with window(browser, eye) as page, running.asking() as api:
         await sign_in(page, running, "ada@demo.example")
         await page.goto(f"{running.url}/settings")
         await page.get_by_label("How much of a mail").select_option("snippet")
         await page.get_by_role("button", name="Save the policy").click()
         await expect(page.get_by_text("Saved.")).to_be_visible()
-        assert (await api.get("/v1/policy")).json()["mail"]["tier"] == "snippet"
+        assert (await api.get("/policy")).json()["mail"]["tier"] == "snippet"
         await page.get_by_label("How much of a mail").select_option("body")
         await page.get_by_role("button", name="Save the policy").click()
         await expect(page.get_by_text("Saved.")).to_be_visible()

@@ -2,12 +2,14 @@
 
 import asyncio
 import sys
+import tempfile
+from contextlib import closing
 from pathlib import Path
 
 from playwright.async_api import Page
 
 from tests.browser.chromium import Eye, chromium, window
-from tests.browser.demo import Demo, demo
+from tests.fixtures.demo import Demo
 
 LOOKS = {
     "light": {"color_scheme": "light", "viewport": {"width": 1200, "height": 800}},
@@ -38,14 +40,22 @@ async def _connect(page: Page, running: Demo) -> str:
 
 async def _cited_page(running: Demo) -> str:
     query = {"q": "manual page", "sourceKinds": "sharepoint_item", "limit": "50"}
-    async with running.api() as api:
-        hits = (await api.get("/v1/search", params=query)).json()["hits"]
+    async with running.asking() as api:
+        hits = (await api.get("/search", params=query)).json()["hits"]
     hit = next(hit for hit in hits if hit["citation"]["locator"]["kind"] == "pdf")
     return f"/knowledge/{hit['documentId']}?chunk={hit['chunkId']}#cited"
 
 
 async def take(target: Path) -> None:
-    async with demo() as running, chromium() as browser:
+    with (
+        tempfile.TemporaryDirectory(prefix="catchment-demo-") as place,
+        closing(Demo(Path(place) / "data")) as running,
+    ):
+        await _photograph(running, target)
+
+
+async def _photograph(running: Demo, target: Path) -> None:
+    async with chromium() as browser:
         async with window(browser, Eye()) as page:
             await page.goto(await running.login_url())
             pages = PAGES | {
