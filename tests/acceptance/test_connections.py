@@ -1,19 +1,28 @@
 """Connections, shown on real processes with Microsoft's stand-in: connect, sync, change, revoke. Figures are printed.
 
-Everything happens over HTTP, as a newcomer with `catchment up --demo` does it. What needs a look into the database – a hundred
-revocations, random histories over this sandbox – is in tests/integration/sync.
+Everything happens over HTTP, as a newcomer with `catchment up --demo` does it; only what must be gone is looked for in the
+database itself. Random histories over this sandbox are in tests/integration/sync. `CATCHMENT_ACCEPTANCE=full` revokes a
+hundred times.
 """
 
+import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.fixtures.demo import ADA, Demo, done
+from gateway.embedded.postgres import DATABASE, SUPERUSER, EmbeddedPostgres
+from tests.fixtures.demo import ADA, Demo, done, wait_for
 from tests.fixtures.sandboxes import Control
+from tests.fixtures.traces import in_database
 
+FULL = os.environ.get("CATCHMENT_ACCEPTANCE") == "full"
+REVOCATIONS = 100 if FULL else 4
+GRACE = "grace@demo.example"
 SURFACES = ["sharepoint", "outlook"]
 SKIPPED_FOLDERS = {"junkemail", "deleteditems", "drafts", "outbox"}
 
@@ -78,6 +87,12 @@ def assert_equal(demo: Demo, connection: str, control: Control) -> int:
     return len(truth) + len(letters)
 
 
+def left_of(demo: Demo, needle: str) -> set[str]:
+    """Every table in which a superuser still finds this."""
+    url = EmbeddedPostgres(demo.data_dir).url(SUPERUSER, database=DATABASE)
+    return {place.partition(".")[0] for place in in_database(url, needle)}
+
+
 def test_connect_search_change_and_revoke_over_http_only(demo: Demo, microsoft: Control) -> None:
     began = time.monotonic()
     connection = demo.connect("msft", surfaces=SURFACES)
@@ -119,6 +134,10 @@ def test_connect_search_change_and_revoke_over_http_only(demo: Demo, microsoft: 
         assert demo.search(words, connectionId=connection) == []
         assert all(hit["citation"]["connectionId"] != connection for hit in demo.search(words))
     assert receipt["counts"]["document"] == held
+    # What promise 5 keeps: that there was a connection, and the receipt of its end. Queries are the asker's own.
+    assert left_of(demo, connection) <= {"connection", "receipt", "query_log"}
+    for gone in ("minus nine tonight", "beim Pförtner", named["Wehrordnung.txt"]):
+        assert left_of(demo, gone) <= {"query_log"}, gone
     print(
         f"\nfirst sync of {count} items in {first:.1f} s; equal after 8 changes in 2 deltas; "
         f"revoked {held} documents: {receipt['counts']}"
@@ -162,4 +181,99 @@ def test_an_estimate_before_anything_is_fetched(demo: Demo, microsoft: Control) 
     assert indexed(demo, connection, "sharepoint_item") == {}
     print(
         f"\nestimate: {found['items']} items, {found['bytes']} bytes, {found['tokens']} tokens, {found['seconds']} s"
+    )
+
+
+@contextmanager
+def person(demo: Demo, email: str) -> Iterator[Demo]:
+    """The same house as another user: their own key, their own browser."""
+    users = done(demo.api.get("/users", params={"limit": 200}))["items"]
+    user_id = next(user["id"] for user in users if user["email"] == email)
+    key = done(demo.api.post("/keys", json={"name": "theirs", "userId": user_id}))["key"]
+    link = done(demo.api.post("/login-links", json={"userId": user_id}))["url"]
+    api, browser = demo.api, demo.browser
+    demo.api = httpx.Client(
+        base_url=f"{demo.url}/v1", headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False
+    )
+    demo.browser = httpx.Client(base_url=demo.url, timeout=60, trust_env=False)
+    try:
+        assert demo.browser.get(link).status_code == 303
+        yield demo
+    finally:
+        demo.api.close()
+        demo.browser.close()
+        demo.api, demo.browser = api, browser
+
+
+def test_two_users_see_one_file_and_each_has_it_until_they_leave(demo: Demo, microsoft: Control) -> None:
+    words = "Am Wehr wird nicht gebadet"
+    with person(demo, ADA):
+        adas = demo.connect("msft", user=ADA, surfaces=["sharepoint"])
+        demo.arrived(adas, 300)
+        own = demo.titles(adas)
+    embedded = demo.embedded()
+    with person(demo, GRACE):
+        graces = demo.connect("msft", user=GRACE, surfaces=["sharepoint"])
+        demo.arrived(graces, 300)
+        hers = demo.titles(graces)
+        both = set(own) & set(hers)
+        assert both, "they share a site"
+        assert set(own) - set(hers), "and each has something of their own"
+        [hit, *_] = demo.search(words, limit=3)
+        assert hit["citation"]["connectionId"] == graces
+    # her summary is new; what she shares with him was embedded when he connected
+    fresh = demo.embedded() - embedded
+    assert fresh <= 3, fresh
+    with person(demo, ADA):
+        [hit, *_] = demo.search(words, limit=3)
+        assert hit["citation"]["connectionId"] == adas
+        demo.revoke(adas)
+        assert all(hit["citation"]["connectionId"] is None for hit in demo.search(words, limit=50))
+    with person(demo, GRACE):
+        [hit, *_] = demo.search(words, limit=3)
+        assert hit["citation"]["connectionId"] == graces
+        assert demo.titles(graces) == hers
+        demo.revoke(graces)
+    print(
+        f"\n{len(both)} files seen by two: {fresh:.0f} texts embedded for the second; one leaves, the other keeps all"
+    )
+
+
+@pytest.mark.timeout(3600)
+def test_revocations_in_the_middle_of_a_sync(demo: Demo, microsoft: Control) -> None:
+    letters = [
+        {
+            "kind": "message",
+            "user": ADA,
+            "subject": f"Reading {n}",
+            "text": f"The gauge stood at {n} centimetres.",
+        }
+        for n in range(300)
+    ]
+    microsoft.create_many(letters)
+    revoked: list[str] = []
+    caught = 0
+    slowest = 0.0
+    for _ in range(REVOCATIONS):
+        connection = demo.connect("msft", surfaces=SURFACES)
+        wait_for(
+            lambda c=connection: len(demo.documents(c)) > 3,
+            120,
+            "the sync to write",
+            lambda c=connection: demo.progress(c),
+        )
+        caught += not demo.progress(connection)["done"]
+        began = time.monotonic()
+        receipt = demo.revoke(connection)
+        slowest = max(slowest, time.monotonic() - began)
+        assert receipt["counts"]["document"] > 3
+        assert demo.search("gauge centimetres", connectionId=connection) == []
+        revoked.append(connection)
+    wait_for(lambda: not demo.working(), 120, "whoever was still at it", lambda: "jobs are due")
+    for connection in revoked:
+        assert left_of(demo, connection) <= {"connection", "receipt", "query_log"}, connection
+    assert left_of(demo, "the gauge stood at") == set()
+    assert caught >= REVOCATIONS // 2, "most of them met a sync that was under way"
+    print(
+        f"\n{REVOCATIONS} revocations, {caught} in the middle of a sync: nothing left; slowest receipt {slowest:.1f} s"
     )
