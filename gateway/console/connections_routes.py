@@ -10,11 +10,13 @@ from fastapi.responses import HTMLResponse
 from connectors.registry import SURFACES
 from gateway.connections import routes as connections
 from gateway.connections import sync_repository, sync_routes
-from gateway.connections.schemas import ConnectionIn, ConnectionOut
+from gateway.connections.schemas import ConnectionIn, ConnectionOut, ConnectionPatch
 from gateway.connections.sync_progress_service import progress_of
 from gateway.connections.sync_schemas import SyncIn
 from gateway.connections.vendors import is_configured
+from gateway.console import rules
 from gateway.console.visits import Member, MemberForm, PageRoute, Visit, back_to
+from gateway.errors import FieldsInvalid
 
 router = APIRouter(route_class=PageRoute)
 
@@ -62,19 +64,23 @@ async def connection_page(
     item: Annotated[str, Query(max_length=500)] = "",
     problem: Annotated[str, Query(max_length=20)] = "",
     connected: bool = False,
+    saved: Annotated[str, Query(max_length=20)] = "",
 ) -> HTMLResponse:
     found = await connections.get_connection(visit.request, visit.db, connection_id, visit.principal)
+    return visit.page(
+        "connection.html",
+        problem=visit.words(problem) if problem else "",
+        connected=connected,
+        saved=saved,
+        **await _shown(visit, found, item),
+    )
+
+
+async def _shown(visit: Visit, found: ConnectionOut, item: str = "") -> dict[str, Any]:
     values: dict[str, Any] = {"estimate": None, "progress": None, "held": [], "failures": [], "items": []}
     if found.status != "revoked":
         values |= await _looked_up(visit, found, item.strip())
-    return visit.page(
-        "connection.html",
-        connection=found,
-        item=item,
-        problem=visit.words(problem) if problem else "",
-        connected=connected,
-        **values,
-    )
+    return values | rules.shown(visit, found) | {"connection": found, "item": item}
 
 
 async def _looked_up(visit: Visit, found: ConnectionOut, item: str) -> dict[str, Any]:
@@ -102,6 +108,27 @@ async def _items(visit: Visit, connection_id: UUID, words: str) -> list[Any]:
         return exact.items
     named = await sync_routes.list_items(visit.db, connection_id, visit.principal, name=words, limit=20)
     return named.items
+
+
+@router.post("/connections/{connection_id}/rules")
+async def change_rules(visit: MemberForm, connection_id: UUID) -> Response:
+    """What is refused comes back at its field, with everything as it was typed."""
+    found = await connections.get_connection(visit.request, visit.db, connection_id, visit.principal)
+    before = rules.written(found.policy)
+    sent = rules.typed(found, await visit.request.form())
+    patch, wrong = rules.read(sent, before)
+    if patch and not wrong:
+        try:
+            wanted = ConnectionPatch(policy=patch)
+            await connections.change_connection(
+                visit.request, visit.db, connection_id, wanted, visit.principal
+            )
+        except FieldsInvalid as error:
+            wrong = {str(one["field"]).partition(".")[0] for one in error.extra.get("errors", ())}
+    if not wrong:
+        return back_to(f"/connections/{connection_id}", saved="rules")
+    again = {"rules": before | sent, "wrong": wrong}
+    return visit.refused_page("connection.html", **(await _shown(visit, found) | again))
 
 
 @router.post("/connections/{connection_id}/start")

@@ -25,7 +25,7 @@ from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthentic
 from gateway.http import fields_invalid
 from gateway.tenancy import service
 from gateway.tenancy.access import SESSION_COOKIE, Principal, check_csrf, session_principal
-from gateway.tenancy.models import User
+from gateway.tenancy.models import Mandate, User
 from gateway.tenancy.schemas import Role
 
 LANGUAGE_COOKIE = "catchment_language"
@@ -47,15 +47,23 @@ class Visit:
     db: Database
     principal: Principal
     person: User
-    mandate_name: str
+    mandate: Mandate
     words: Words
 
     @property
     def user_id(self) -> Any:
         return self.person.id
 
+    @property
+    def mandate_name(self) -> str:
+        return self.mandate.name
+
     def page(self, template: str, **values: Any) -> HTMLResponse:
         return render(self.request, template, 200, self.words, visit=self, **values)
+
+    def refused_page(self, template: str, **values: Any) -> HTMLResponse:
+        """A page again, with what was wrong about the form that was sent."""
+        return render(self.request, template, 422, self.words, visit=self, **values)
 
 
 def render(request: Request, template: str, status: int, words: Words, **values: Any) -> HTMLResponse:
@@ -106,7 +114,7 @@ class Visiting:
             mandate = await service.get_mandate(session)
         # Handlers of the API that a page calls find the caller where the middleware would have put it.
         request.state.principal = principal
-        return Visit(request, db, principal, person, mandate.name, words_for(request, person))
+        return Visit(request, db, principal, person, mandate, words_for(request, person))
 
 
 Member = Annotated[Visit, Depends(Visiting("member"))]

@@ -39,6 +39,7 @@ PAGES = (
     "/activity",
     "/settings",
 )
+LOOKS = (("light", 1280), ("dark", 1280), ("light", 390))
 PATIENCE = 120_000  # milliseconds; beside other tests a sync takes its time
 
 
@@ -318,26 +319,69 @@ async def test_settings_are_changed_by_an_admin(running: Demo, browser: Browser,
         await expect(page.get_by_text("Saved.")).to_be_visible()
 
 
+async def test_what_a_connection_brings_in_is_changed_on_its_page(
+    running: Demo, browser: Browser, eye: Eye
+) -> None:
+    async with window(browser, eye) as page:
+        await sign_in(page, running, "grace@demo.example")
+        address = await connect(page, running, "Google", "grace@demo.example")
+        await synced(page)
+    for scheme, width in LOOKS:
+        async with window(
+            browser, eye, color_scheme=scheme, viewport={"width": width, "height": 900}
+        ) as page:
+            await sign_in(page, running, "grace@demo.example")
+            await page.goto(address)
+            await page.get_by_label("Mail of the last days").fill("for ever")
+            await page.get_by_role("button", name="Save the rules").click()
+            await expect(page.get_by_text("Enter a whole number of days from 1 to 36500.")).to_be_visible()
+            await expect(page.get_by_label("Mail of the last days")).to_have_value("for ever")
+            await _fits_and_is_accessible(page, f"a refused form in {scheme} at {width}")
+    eye.problems = [one for one in eye.problems if "422" not in one]  # the refused form says so
+
+    async with (
+        window(browser, eye, java_script_enabled=False, locale="de-DE") as page,
+        running.asking() as api,
+    ):
+        await page.goto(await running.login_url("grace@demo.example"))
+        await page.goto(address)
+        await page.get_by_label("Mails der letzten Tage").fill("30")
+        await page.get_by_label("Dateitypen").fill("pdf")
+        await page.get_by_role("button", name="Regeln speichern").click()
+        await expect(page.get_by_text("Gespeichert.")).to_be_visible()
+        path = f"/connections/{address.rpartition('/')[2]}"
+        assert (await api.get(path)).json()["policy"] == {"mailWindowDays": 30, "fileTypes": ["pdf"]}
+
+    async with window(browser, eye) as page:  # somebody else's page is not there, and neither is its form
+        await sign_in(page, running, "linus@demo.example")
+        token = await page.locator("meta[name=csrf-token]").get_attribute("content")
+        sent = {"csrf_token": token or "", "maxItems": "1"}
+        refused = await page.request.post(f"{address}/rules", form=sent)
+        assert refused.status == 404
+
+
 @pytest.mark.parametrize("path", PAGES)
 async def test_no_page_complains_and_axe_finds_nothing_serious(
     running: Demo, browser: Browser, eye: Eye, path: str
 ) -> None:
-    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
+    for scheme, width in LOOKS:
         async with window(
             browser, eye, color_scheme=scheme, viewport={"width": width, "height": 900}
         ) as page:
             await sign_in(page, running)
             await page.goto(f"{running.url}{path}")
-            found = await Axe().run(page)
-            serious = [
-                (one["id"], one["nodes"][0]["html"][:120])
-                for one in found.response["violations"]
-                if one["impact"] in {"serious", "critical"}
-            ]
-            assert serious == [], f"{path} in {scheme} at {width}"
-            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1"), (
-                f"{path} is wider than {width}"
-            )
+            await _fits_and_is_accessible(page, f"{path} in {scheme} at {width}")
+
+
+async def _fits_and_is_accessible(page: Page, what: str) -> None:
+    found = await Axe().run(page)
+    serious = [
+        (one["id"], one["nodes"][0]["html"][:120])
+        for one in found.response["violations"]
+        if one["impact"] in {"serious", "critical"}
+    ]
+    assert serious == [], what
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1"), f"{what}: too wide"
 
 
 async def test_every_page_can_be_read_without_a_script_and_in_german(

@@ -85,6 +85,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "charts": "pictures of numbers",
         "passages": "passages as people read them",
         "activity": "the log of one mandate",
+        "rules": "what a connection brings in, as a form",
     },
 }
 SHAPE = {"__init__", "models", "schemas", "repository", "service", "routes", "errors"}
