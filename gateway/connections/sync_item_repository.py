@@ -428,16 +428,37 @@ async def quota_awaits_listing(session: AsyncSession, data_source_id: UUID) -> b
 
 
 async def count_states(session: AsyncSession, connection_id: UUID) -> list[Row[Any]]:
-    """Items of a connection by surface, state and what became of their documents; bytes for the estimate of a rate."""
+    """Items of a connection by surface and state; those handed over also by what became of their documents."""
     rows = await session.execute(
         text(
             """
-            SELECT s.id, s.surface, i.state, coalesce(d.status, '') AS document_status, count(*) AS n
-            FROM data_source s
-            LEFT JOIN remote_item i ON i.mandate_id = :mandate_id AND i.data_source_id = s.id AND i.state <> 'folder'
-            LEFT JOIN document d ON d.mandate_id = :mandate_id AND d.id = i.document_id
-            WHERE s.mandate_id = :mandate_id AND s.connection_id = :connection_id
-            GROUP BY s.id, s.surface, i.state, d.status ORDER BY s.surface, s.id
+            WITH source AS MATERIALIZED (
+                SELECT id, surface FROM data_source WHERE mandate_id = :mandate_id AND connection_id = :connection_id),
+            state AS (
+                SELECT s.id, i.state, i.n FROM source s CROSS JOIN LATERAL (
+                    SELECT state, count(*) AS n FROM remote_item
+                    WHERE mandate_id = :mandate_id AND data_source_id = s.id AND state <> 'folder' GROUP BY state) i),
+            -- Most of what was handed over is indexed, so only the rest is looked at one by one.
+            rest AS MATERIALIZED (
+                SELECT s.id, d.status, count(*) AS n FROM source s
+                JOIN document d ON d.mandate_id = :mandate_id AND d.data_source_id = s.id
+                    AND d.status IN ('pending', 'extracted', 'embedding', 'failed', 'skipped', 'cancelled')
+                JOIN remote_item i ON i.mandate_id = :mandate_id AND i.document_id = d.id
+                    AND i.data_source_id = s.id AND i.state = 'handed'
+                GROUP BY s.id, d.status
+                UNION ALL
+                SELECT s.id, '', count(*) FROM source s
+                JOIN remote_item i ON i.mandate_id = :mandate_id AND i.data_source_id = s.id
+                    AND i.state = 'handed' AND i.document_id IS NULL GROUP BY s.id),
+            counted AS (
+                SELECT id, 'handed' AS state, status, n FROM rest
+                UNION ALL
+                SELECT id, state, 'indexed', n - coalesce((SELECT sum(n)::bigint FROM rest WHERE rest.id = state.id), 0)
+                FROM state WHERE state = 'handed'
+                UNION ALL
+                SELECT id, state, '', n FROM state WHERE state <> 'handed')
+            SELECT s.id, s.surface, c.state, coalesce(c.status, '') AS document_status, coalesce(c.n, 0) AS n
+            FROM source s LEFT JOIN counted c ON c.id = s.id ORDER BY s.surface, s.id
             """
         ),
         {"mandate_id": tenant_of(session), "connection_id": connection_id},
@@ -475,7 +496,7 @@ async def find_items(
     rows = await session.execute(
         text(
             f"""
-            {_STORY} AND i.connection_id = :connection_id
+            {_STORY} AND i.connection_id = :connection_id AND s.connection_id = :connection_id
               AND (CAST(:external_id AS text) IS NULL OR i.external_id = :external_id)
               AND (CAST(:state AS text) IS NULL OR i.state = :state)
               AND (CAST(:name AS text) IS NULL OR strpos(lower(i.path || '/' || i.name), lower(:name)) > 0)

@@ -16,6 +16,14 @@ def upgrade() -> None:
         CREATE INDEX document_tally ON document
             (mandate_id, status, source_kind, type, scope, user_id, connection_id, feature_instance_id);
 
+        -- What became of a connection's items and documents, by surface.
+        DROP INDEX document_data_source;
+        CREATE INDEX document_data_source ON document (mandate_id, data_source_id, status)
+            WHERE data_source_id IS NOT NULL;
+        CREATE INDEX remote_item_state ON remote_item (mandate_id, data_source_id, state);
+        CREATE INDEX remote_item_undocumented ON remote_item (mandate_id, data_source_id)
+            WHERE state = 'handed' AND document_id IS NULL;
+
         -- A frequent word is in thousands of passages; their documents are told without their texts.
         DROP INDEX chunk_number_lookup;
         CREATE INDEX chunk_number_lookup ON chunk (mandate_id, number) INCLUDE (document_id);
@@ -28,6 +36,10 @@ def downgrade() -> None:
         """
         DROP INDEX chunk_number_lookup;
         CREATE INDEX chunk_number_lookup ON chunk (mandate_id, number);
+        DROP INDEX remote_item_undocumented;
+        DROP INDEX remote_item_state;
+        DROP INDEX document_data_source;
+        CREATE INDEX document_data_source ON document (mandate_id, data_source_id) WHERE data_source_id IS NOT NULL;
         DROP INDEX document_tally;
         """
     )

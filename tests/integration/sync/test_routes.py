@@ -199,6 +199,24 @@ async def test_progress_counts_what_waits(bank, door):
     assert (now["done"], now["surfaces"][0]["waiting"]) == (False, 4)
 
 
+async def test_progress_tells_what_became_of_the_documents(bank, door):
+    for number in range(7):
+        bank.world.create(f"f{number}", f"File {number}.")
+    await bank.sync()
+    for number, status in enumerate(("indexed", "pending", "failed", "skipped", "cancelled")):
+        await bank.rows(
+            "UPDATE document SET status = :status WHERE source_id = :id RETURNING 1",
+            status=status,
+            id=f"f{number}",
+        )
+    # one that lost its document, and one that is read again while its document is still there
+    await bank.rows("UPDATE remote_item SET document_id = NULL WHERE external_id = 'f5' RETURNING 1")
+    await bank.rows("UPDATE remote_item SET state = 'pending' WHERE external_id = 'f6' RETURNING 1")
+    [surface] = (await door.get(path(bank, "progress"))).json()["surfaces"]
+    told = ("found", "indexed", "indexing", "failed", "skipped", "waiting", "held")
+    assert [surface[name] for name in told] == [7, 1, 1, 1, 1, 1, 0]
+
+
 async def test_every_50_items_are_told(bank, capsys):
     bank.world.page_size = 30
     for number in range(120):
