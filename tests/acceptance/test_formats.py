@@ -2,6 +2,7 @@
 cannot be read says why. Then the rate of each format, against the engine called bare.
 """
 
+import asyncio
 import io
 import json
 import shutil
@@ -18,6 +19,7 @@ from typing import Any
 import openpyxl
 import pytest
 from lxml import etree
+from PIL import Image, ImageDraw, ImageFont
 from pptx import Presentation
 from selectolax.lexbor import LexborHTMLParser
 
@@ -25,6 +27,7 @@ from gateway.corpus.child import ChildFailed, ChildPool, Limits
 from gateway.corpus.masking import placeholder_key
 from gateway.corpus.sniffing import sniff
 from gateway.db import new_id
+from tests.fixtures.compound_file import compound_file
 from tests.fixtures.format_files import Sample, samples
 from workers.pipeline.chunk import Chunk
 from workers.pipeline.extract import FORMATS, Source, base_type, extract, format_of
@@ -95,6 +98,50 @@ async def test_a_file_that_cannot_be_read_says_why(parser: ChildPool, sample: Sa
     with pytest.raises(ChildFailed) as caught:
         await parsed(parser, sample)
     assert caught.value.reason == sample.reason
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "declared", "words"),
+    [
+        ("docx", "doc", "application/msword", "Vorlegen"),
+        ("pptx", "ppt", "application/vnd.ms-powerpoint", "Unterpunkt"),
+    ],
+)
+async def test_an_old_office_file_is_read_where_libreoffice_is_installed(
+    parser, tmp_path, new, old, declared, words
+):
+    """Confined like any other; where there is no LibreOffice the file is refused, with that reason."""
+    made = next(one for one in READ if one.format == new and words in "".join(one.says))
+    (tmp_path / f"file.{new}").write_bytes(made.data)
+    if soffice := shutil.which("soffice"):
+        command = [soffice, f"-env:UserInstallation={(tmp_path / 'profile').as_uri()}", "--headless"]
+        command += ["--convert-to", old, "--outdir", str(tmp_path), str(tmp_path / f"file.{new}")]
+        await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True, timeout=120)
+        data = (tmp_path / f"file.{old}").read_bytes()
+        document = await parsed(parser, Sample(f"file.{old}", old, data))
+        assert words in document.text
+        _check_chunks(document)
+    else:
+        data = compound_file({"WordDocument": b"w" * 5000})
+        with pytest.raises(ChildFailed) as caught:
+            await parsed(parser, Sample(f"file.{old}", old, data, declared=declared))
+        assert caught.value.reason == "unsupported"
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "PDF"])
+async def test_a_picture_of_words_is_read_where_an_engine_is_installed(parser, kind):
+    image = Image.new("RGB", (1240, 200), "white")
+    words = "The spillway gate opens at level 41."
+    ImageDraw.Draw(image).text((60, 60), words, fill="black", font=ImageFont.load_default(size=42))
+    buffer = io.BytesIO()
+    image.save(buffer, kind)
+    sample = Sample(f"scan.{kind.lower()}", "pdf" if kind == "PDF" else "image", buffer.getvalue())
+    if shutil.which("tesseract"):
+        assert words in (await parsed(parser, sample)).text
+    else:
+        with pytest.raises(ChildFailed) as caught:
+            await parsed(parser, sample)
+        assert caught.value.reason == "needs_ocr"
 
 
 def _check_chunks(document: ParsedDocument) -> None:

@@ -73,6 +73,8 @@ FORMATS: dict[str, Format] = {
     )
 }
 
+OFFICE_FORMATS = frozenset({"doc", "ppt"})  # read where LibreOffice is installed
+
 _OOXML = "application/vnd.openxmlformats-officedocument"
 _ODF = "application/vnd.oasis.opendocument"
 MIME_TYPES: dict[str, str] = {

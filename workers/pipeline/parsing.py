@@ -20,6 +20,7 @@ from workers.pipeline import code_chunks, tokens
 from workers.pipeline.chunk import Chunk, chunk, text_hash
 from workers.pipeline.extract import (
     FORMATS,
+    OFFICE_FORMATS,
     Source,
     base_type,
     declared_charset,
@@ -90,7 +91,9 @@ async def parse_document(
         "uri": uri,
         "withAttachments": with_attachments,
     }
-    header, *batches = await pool.run(task, data, isolated=format_.isolated)
+    header, *batches = await pool.run(
+        task, data, isolated=format_.isolated, office=format_.name in OFFICE_FORMATS
+    )
     try:
         document = ParsedDocument(
             text=header["text"],

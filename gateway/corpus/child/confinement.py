@@ -21,6 +21,8 @@ _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION = 0x20080522
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc", "/dev/null", "/dev/zero", "/dev/urandom")
 
+_OFFICE = Path("/var/lib/libreoffice")
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -74,14 +76,23 @@ def enter_namespaces() -> bool:
     return False
 
 
-def confine(protections: Protections, home: Path, code: list[Path]) -> None:
-    """Give up, for good, whatever parsing a file does not need."""
+def confine(protections: Protections, home: Path, code: list[Path], *, office: bool = False) -> None:
+    """Give up, for good, whatever parsing a file does not need.
+
+    `office`: LibreOffice is needed. It puts a socket into /tmp whatever it is told, and looks for itself in /var.
+    """
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     _checked(_libc.capset(header, (ctypes.c_uint32 * 6)()))
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     if protections.files == "landlock":
-        readable = [*code, *map(Path, _SYSTEM)]
-        landlock.confine(readable=readable, writable=[home], tcp=protections.network != "landlock")
+        readable = [*code, *map(Path, _SYSTEM), *([_OFFICE] if office else [])]
+        landlock.confine(
+            readable=readable,
+            writable=[home],
+            listed=[Path("/var")] if office else [],
+            sockets=[Path("/tmp")] if office else [],  # noqa: S108
+            tcp=protections.network != "landlock",
+        )
     if protections.network != "namespace":
         _refuse_sockets()
 

@@ -14,6 +14,7 @@ _ASK_VERSION = 1
 _RULE_PATH_BENEATH = 1
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REMOVE_FILE, _MAKE_SOCKET = 1 << 5, 1 << 9
 _TRUNCATE = 1 << 14
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
@@ -49,8 +50,19 @@ def can_refuse_tcp() -> bool:
     return version() >= _TCP_SINCE
 
 
-def confine(*, readable: Sequence[Path], writable: Sequence[Path], tcp: bool) -> None:
-    """From here on this process and its helpers reach these paths only, and no TCP unless `tcp`. Cannot be undone."""
+def confine(
+    *,
+    readable: Sequence[Path],
+    writable: Sequence[Path],
+    listed: Sequence[Path] = (),
+    sockets: Sequence[Path] = (),
+    tcp: bool,
+) -> None:
+    """From here on this process and its helpers reach these paths only, and no TCP unless `tcp`. Cannot be undone.
+
+    Of `listed` only the names can be seen. In the folders of `sockets` a socket may be made and taken away again; what lies
+    there cannot be read or written.
+    """
     known = version()
     files = sum(rights for since, rights in _KNOWN_SINCE if known >= since)
     rules = _Ruleset(
@@ -62,7 +74,13 @@ def confine(*, readable: Sequence[Path], writable: Sequence[Path], tcp: bool) ->
     size = 8 if known < _TCP_SINCE else 16 if known < _SIGNALS_SINCE else 24
     ruleset = _call(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0)
     try:
-        for paths, rights in ((readable, _READ), (writable, files)):
+        grants = (
+            (readable, _READ),
+            (writable, files),
+            (sockets, _MAKE_SOCKET | _REMOVE_FILE),
+            (listed, _READ_DIR),
+        )
+        for paths, rights in grants:
             for path in paths:
                 _allow(ruleset, path, rights & files)
         _call(_RESTRICT_SELF, ruleset, 0)

@@ -81,14 +81,15 @@ class ServerLink:
             raise
         return link
 
-    def spawn(self, *, resident: bool) -> Child:
+    def spawn(self, *, resident: bool, office: bool = False) -> Child:
         """Ask for a child. Its channel can be used at once; whether it lives is told by `exited`."""
         self._numbers += 1
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         child = Child(self._numbers, ours, resident=resident)
         self._children[child.number] = child
-        request = frames.pack(frames.TASK, {"op": SPAWN, "child": child.number, "resident": resident})
+        wanted = {"op": SPAWN, "child": child.number, "resident": resident, "office": office}
+        request = frames.pack(frames.TASK, wanted)
         with theirs:
             try:
                 socket.send_fds(self._control, [request], [theirs.fileno()])

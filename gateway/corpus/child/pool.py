@@ -75,9 +75,10 @@ class ChildPool:
             await self._hang_up()
 
     async def run(
-        self, task: dict[str, Any], payload: bytes | Path | int, *, isolated: bool
+        self, task: dict[str, Any], payload: bytes | Path | int, *, isolated: bool, office: bool = False
     ) -> list[dict[str, Any]]:
-        """The records the handler yields for this task. `payload` is bytes, a path or an open descriptor.
+        """The records the handler yields for this task. `payload` is bytes, a path or an open descriptor. `office`, for an
+        isolated one: LibreOffice may be run.
 
         Raises ChildFailed with the file's reason, or PoolUnavailable when no child could be had.
         """
@@ -94,7 +95,7 @@ class ChildPool:
                 size = os.fstat(descriptor).st_size
                 if size > self.limits.input_bytes:
                     raise ChildFailed("too_large", f"{size} bytes, allowed are {self.limits.input_bytes}")
-                child = link.spawn(resident=False) if isolated else self._resident(link)
+                child = link.spawn(resident=False, office=office) if isolated else self._resident(link)
                 return await self._exchange(link, child, request, descriptor)
             finally:
                 os.close(descriptor)

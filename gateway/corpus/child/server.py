@@ -83,12 +83,17 @@ class Server:
             return False
         message = frames.unpack(data[frames.HEAD.size :])
         if message["op"] == SPAWN:
-            self._spawn(int(message["child"]), descriptors[0], resident=bool(message["resident"]))
+            self._spawn(
+                int(message["child"]),
+                descriptors[0],
+                resident=bool(message["resident"]),
+                office=bool(message["office"]),
+            )
         elif message["op"] == KILL:
             self._kill(int(message["child"]))
         return True
 
-    def _spawn(self, number: int, channel: int, *, resident: bool) -> None:
+    def _spawn(self, number: int, channel: int, *, resident: bool, office: bool) -> None:
         home = self._base / str(number)
         server = os.getpid()
         try:
@@ -107,7 +112,7 @@ class Server:
                 home=home,
                 server=server,
                 resident_tasks=self._resident_tasks if resident else 0,
-                walls=lambda: confinement.confine(self._protections, home, self._code),
+                walls=lambda: confinement.confine(self._protections, home, self._code, office=office),
             )
         os.close(channel)
         self._children[pid] = _Child(number, home)

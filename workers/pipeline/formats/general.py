@@ -6,13 +6,17 @@ fetch a model, so a blank one stands in; and an empty answer is how it reports d
 
 import importlib
 import io
+import os
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
 from gateway.corpus.child import TaskFailed
-from workers.pipeline.extract import Source, format_of
+from workers.pipeline.extract import OFFICE_FORMATS, Source, format_of
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import Draft
@@ -24,7 +28,10 @@ PARTITIONERS = {
     "docx": "docx", "pptx": "pptx", "csv": "csv", "html": "html", "eml": "email", "msg": "msg", "xml": "xml",
     "odt": "odt", "rtf": "rtf", "epub": "epub", "text": "text",
 }  # fmt: skip
-NEEDS = {"doc": "soffice", "ppt": "soffice"}
+NEEDS = dict.fromkeys(OFFICE_FORMATS, "soffice")
+# What LibreOffice makes of an old format; the new one has a partitioner.
+_CONVERTED = {"doc": "docx", "ppt": "pptx"}
+_CONVERSION_SECONDS = 25
 _FOLDERS = "/usr/local/bin:/usr/bin:/bin"
 _TEXT_BASED = frozenset({"rst", "org"})
 
@@ -56,6 +63,8 @@ def available(format_name: str) -> bool:
 def _elements(name: str, source: Source) -> Sequence[Any]:
     _stay_offline()
     data = bytes(source.data)
+    if name in _CONVERTED:
+        data, name = _convert(data, name), _CONVERTED[name]
     try:
         elements = _partition(PARTITIONERS[name], data, source)
     except ImportError as error:
@@ -67,6 +76,31 @@ def _elements(name: str, source: Source) -> Sequence[Any]:
     if not elements:
         raise TaskFailed("damaged", "unstructured found nothing in it")
     return elements
+
+
+def _convert(data: bytes, name: str) -> bytes:
+    """By LibreOffice, in the child's own folder: what it writes for itself goes there too."""
+    program = shutil.which(NEEDS[name], path=_FOLDERS)
+    with tempfile.TemporaryDirectory() as folder:
+        original = Path(folder) / f"file.{name}"
+        original.write_bytes(data)
+        profile = f"-env:UserInstallation={(Path(folder) / 'profile').as_uri()}"
+        command = [str(program), profile, "--headless", "--convert-to", _CONVERTED[name], "--outdir", folder]
+        own = {**os.environ, "HOME": folder, "TMPDIR": folder}
+        try:
+            subprocess.run(  # noqa: S603 - a fixed program on a file of ours
+                [*command, str(original)],
+                env=own,
+                check=False,
+                capture_output=True,
+                timeout=_CONVERSION_SECONDS,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TaskFailed("too_slow", "LibreOffice took too long") from error
+        result = original.with_suffix(f".{_CONVERTED[name]}")
+        if not result.exists():
+            raise TaskFailed("damaged", "LibreOffice could not read it")
+        return result.read_bytes()
 
 
 def _partition(partitioner: str, data: bytes, source: Source) -> Sequence[Any]:
