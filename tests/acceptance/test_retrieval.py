@@ -126,7 +126,7 @@ async def test_words_match_bm25s_and_both_legs_together_are_at_least_as_good_as_
 
 async def test_search_latency_is_printed_beside_bare_queries():
     """On an idle machine; beside other work only the ratio to the bare legs of the same run says something."""
-    chunks, queries = (100_000, 150) if FULL else (5_000, 25)
+    chunks, queries = (100_000, 150) if FULL else (5_000, 8)
     figures = await asyncio.to_thread(
         catchment, "bench", "search", "--chunks", str(chunks), "--queries", str(queries)
     )
