@@ -53,9 +53,9 @@ SKIPS = {"unsupported", "no_text", "needs_ocr", "archive", "media", "executable"
 NOTHING_LEFT = {"empty", "no_text", "needs_ocr", "archive", "media", "executable"}
 
 
-@dataclass
+@dataclass(eq=False)
 class Task:
-    """One claimed job with its document and, once parsed, what came out."""
+    """One claimed job with its document and, once parsed, what came out. No two are the same."""
 
     job: Row[Any]
     document: Row[Any]
@@ -222,7 +222,8 @@ class IngestSlice:
         async with self._holding(group) as (session, held):
             if not held:
                 return []
-            await ledger.advance(session, [task.job.id for task in held], "embedding")
+            documents = [(task.document.id, task.job.revision) for task in held]
+            await ledger.advance(session, [task.job.id for task in held], documents, "embedding")
             moments: list[dict[str, Any]] = []
             for task in held:
                 count = len(_parsed(task).chunks)

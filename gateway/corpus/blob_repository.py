@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gateway.db import tenant_of
+from gateway.db import raw_connection, tenant_of
 
 
 async def lock_hashes(session: AsyncSession, digests: Sequence[bytes]) -> None:
@@ -30,22 +30,16 @@ async def known_hashes(session: AsyncSession, digests: Sequence[bytes]) -> set[b
 
 
 async def insert_blobs(session: AsyncSession, rows: Sequence[tuple[bytes, int, bytes | None]]) -> None:
-    await session.execute(
-        text(
-            """
-            INSERT INTO blob (mandate_id, sha256, size, data)
-            SELECT :mandate_id, * FROM unnest(CAST(:digests AS bytea[]), CAST(:sizes AS bigint[]), CAST(:data AS bytea[]))
-            ORDER BY 2
-            -- the update holds the row, so that a collector cannot take it away before this transaction refers to it
-            ON CONFLICT (mandate_id, sha256) DO UPDATE SET created_at = now()
-            """
-        ),
-        {
-            "mandate_id": tenant_of(session),
-            "digests": [row[0] for row in rows],
-            "sizes": [row[1] for row in rows],
-            "data": [row[2] for row in rows],
-        },
+    # Binary, and so past SQLAlchemy: as text an array of bytes is twice as long, and written and read digit by digit.
+    connection = await raw_connection(session)
+    await connection.execute(
+        """
+        INSERT INTO blob (mandate_id, sha256, size, data)
+        SELECT %s, * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[]) ORDER BY 2
+        -- the update holds the row, so that a collector cannot take it away before this transaction refers to it
+        ON CONFLICT (mandate_id, sha256) DO UPDATE SET created_at = now()
+        """,
+        (tenant_of(session), [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]),
     )
 
 

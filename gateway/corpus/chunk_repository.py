@@ -337,19 +337,14 @@ async def publish(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None
 
 
 async def keep_texts(session: AsyncSession, texts: Sequence[tuple[UUID, str]]) -> None:
-    await session.execute(
-        text(
-            """
-            INSERT INTO document_text (mandate_id, document_id, text)
-            SELECT :mandate_id, * FROM unnest(CAST(:ids AS uuid[]), CAST(:texts AS text[]))
-            ON CONFLICT (mandate_id, document_id) DO UPDATE SET text = excluded.text
-            """
-        ),
-        {
-            "mandate_id": tenant_of(session),
-            "ids": [item[0] for item in texts],
-            "texts": [item[1] for item in texts],
-        },
+    # Binary, and so past SQLAlchemy: in the text form of an array every quote and backslash of a text is looked for.
+    connection = await raw_connection(session)
+    await connection.execute(
+        """
+        INSERT INTO document_text (mandate_id, document_id, text) SELECT %s, * FROM unnest(%b::uuid[], %b::text[])
+        ON CONFLICT (mandate_id, document_id) DO UPDATE SET text = excluded.text
+        """,
+        (tenant_of(session), [item[0] for item in texts], [item[1] for item in texts]),
     )
 
 

@@ -118,21 +118,25 @@ async def live(session: AsyncSession, job_ids: Sequence[UUID]) -> set[UUID]:
     return set(rows)
 
 
-async def advance(session: AsyncSession, job_ids: Sequence[UUID], status: str) -> None:
-    """Moves jobs and their documents to `extracted` or `embedding`."""
-    parameters = {"mandate_id": tenant_of(session), "ids": list(job_ids), "status": status}
+async def advance(
+    session: AsyncSession, job_ids: Sequence[UUID], documents: Sequence[tuple[UUID, int]], status: str
+) -> None:
+    """Moves jobs and their documents, in the revision they are about, to `extracted` or `embedding`."""
+    parameters = {"mandate_id": tenant_of(session), "status": status}
     await session.execute(
-        text("UPDATE job SET status = :status WHERE mandate_id = :mandate_id AND id = ANY(:ids)"), parameters
+        text("UPDATE job SET status = :status WHERE mandate_id = :mandate_id AND id = ANY(:ids)"),
+        parameters | {"ids": list(job_ids)},
     )
+    # Named one by one: joined by way of the jobs, a fresh table without statistics is read from end to end.
     await session.execute(
         text(
             """
-            UPDATE document d SET status = :status, updated_at = now() FROM job j
-            WHERE d.mandate_id = :mandate_id AND j.mandate_id = :mandate_id AND j.id = ANY(:ids)
-              AND d.id = j.document_id AND d.revision = j.revision
+            UPDATE document d SET status = :status, updated_at = now()
+            FROM unnest(CAST(:ids AS uuid[]), CAST(:revisions AS integer[])) AS r(id, revision)
+            WHERE d.mandate_id = :mandate_id AND d.id = ANY(:ids) AND d.id = r.id AND d.revision = r.revision
             """
         ),
-        parameters,
+        parameters | {"ids": [one[0] for one in documents], "revisions": [one[1] for one in documents]},
     )
 
 
