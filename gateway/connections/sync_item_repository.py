@@ -438,13 +438,16 @@ async def count_states(session: AsyncSession, connection_id: UUID) -> list[Row[A
                 SELECT s.id, i.state, i.n FROM source s CROSS JOIN LATERAL (
                     SELECT state, count(*) AS n FROM remote_item
                     WHERE mandate_id = :mandate_id AND data_source_id = s.id AND state <> 'folder' GROUP BY state) i),
-            -- Most of what was handed over is indexed, so only the rest is looked at one by one.
+            -- Most of what was handed over is indexed, so only the rest is looked up, each by its document: OFFSET 0 keeps
+            -- the planner from any other way, because it may not yet know how many items there are.
             rest AS MATERIALIZED (
                 SELECT s.id, d.status, count(*) AS n FROM source s
                 JOIN document d ON d.mandate_id = :mandate_id AND d.data_source_id = s.id
                     AND d.status IN ('pending', 'extracted', 'embedding', 'failed', 'skipped', 'cancelled')
-                JOIN remote_item i ON i.mandate_id = :mandate_id AND i.document_id = d.id
-                    AND i.data_source_id = s.id AND i.state = 'handed'
+                CROSS JOIN LATERAL (
+                    SELECT i.data_source_id, i.state FROM remote_item i
+                    WHERE i.mandate_id = :mandate_id AND i.document_id = d.id OFFSET 0) i
+                WHERE i.data_source_id = s.id AND i.state = 'handed'
                 GROUP BY s.id, d.status
                 UNION ALL
                 SELECT s.id, '', count(*) FROM source s
