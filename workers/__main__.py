@@ -1,6 +1,7 @@
 """`python -m workers`: one process that answers bells in every lane, relays the outbox and sweeps."""
 
 import asyncio
+import gc
 import signal
 import sys
 from typing import Any
@@ -75,6 +76,7 @@ class WorkerProcess:
             *([asyncio.create_task(self.settler.run())] if self.settings.owner_database_url else []),
             *(asyncio.create_task(self._answer_bells(lane)) for lane in bell.LANES),
         ]
+        gc.freeze()  # what is loaded by now stays; the collector need not look through it with every slice
         emit("house.ready", component="worker")
         stopped = asyncio.create_task(stop.wait())
         try:

@@ -7,6 +7,7 @@ It hashes and compares; it neither parses nor embeds. Only this module writes th
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -62,11 +63,11 @@ class Offer:
     content_hash: bytes
     fingerprint: bytes = b""
 
-    @property
+    @cached_property
     def source(self) -> repository.ObjectKey:
         return (self.request.connection_id, self.request.source_kind, self.request.source_id)
 
-    @property
+    @cached_property
     def key(self) -> ObjectKey:
         """The logical object. What is personal and came through no connection is its user's own."""
         own = self.request.connection_id is None and self.request.scope == "personal"
@@ -132,10 +133,11 @@ async def request_ingestions(
     # Not on the loop: a batch has many words.
     requests = await asyncio.to_thread(_described, requests, policy, session.info["mandate_id"])
     states = await connections.share_lock(session, {r.connection_id for r in requests if r.connection_id})
+    fingerprints = {neutralize: _fingerprint(policy, neutralize) for neutralize in (False, True)}
     handles: dict[int, IngestionHandle] = {}
     offers: dict[ObjectKey, tuple[int, Offer]] = {}
     for index, request in enumerate(requests):
-        offer = await _offer(session, request, policy)
+        offer = await _offer(session, request, policy, fingerprints)
         reason = _refusal(offer, policy, states)
         if reason:
             handles[index] = _skip(session, offer, reason)
@@ -191,7 +193,9 @@ def _check_scope(session: AsyncSession, request: IngestionRequest) -> None:
         raise ContentInvalid("Scope global is handed in in a session of the commons.")
 
 
-async def _offer(session: AsyncSession, request: IngestionRequest, policy: Policy) -> Offer:
+async def _offer(
+    session: AsyncSession, request: IngestionRequest, policy: Policy, fingerprints: dict[bool, bytes]
+) -> Offer:
     _check_scope(session, request)
     if request.source_kind in policy.neutralisation.mandatory_source_kinds and not request.neutralize:
         request = request.model_copy(update={"neutralize": True})
@@ -233,7 +237,7 @@ async def _offer(session: AsyncSession, request: IngestionRequest, policy: Polic
         sha256,
         size,
         digest,
-        _fingerprint(policy, request.neutralize),
+        fingerprints[request.neutralize],
     )
 
 

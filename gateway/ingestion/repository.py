@@ -57,6 +57,7 @@ async def lock_documents(
                 CAST(:connections AS uuid[]), CAST(:kinds AS text[]), CAST(:ids AS text[]), CAST(:users AS uuid[]))
                 AS k(connection_id, kind, source_id, user_id)) k
               ON d.mandate_id = :mandate_id AND d.connection_id IS NOT DISTINCT FROM k.connection_id
+             AND d.source_id = ANY(:ids) -- else a table without statistics is read from end to end
              AND d.source_kind = k.kind AND d.source_id = k.source_id
              AND (d.connection_id IS NOT NULL OR d.scope <> 'personal' OR d.user_id = k.user_id)
             ORDER BY d.id FOR UPDATE OF d
@@ -164,16 +165,16 @@ async def describe_documents(session: AsyncSession, rows: Sequence[dict[str, Any
             f"""
             WITH before AS (
                 SELECT d.id, {differs} AS changed
-                FROM document d JOIN {_RECORD} ON d.mandate_id = :mandate_id AND d.id = r.id)
+                FROM document d JOIN {_RECORD} ON d.mandate_id = :mandate_id AND d.id = ANY(:ids) AND d.id = r.id)
             UPDATE document d SET {assignments}, verified_at = now(),
                 indexed_version = CASE WHEN d.status = 'indexed' THEN r.content_version ELSE d.indexed_version END,
                 updated_at = CASE WHEN b.changed THEN now() ELSE d.updated_at END
             FROM {_RECORD} JOIN before b ON b.id = r.id
-            WHERE d.mandate_id = :mandate_id AND d.id = r.id
+            WHERE d.mandate_id = :mandate_id AND d.id = ANY(:ids) AND d.id = r.id
             RETURNING d.id, b.changed
             """
         ),
-        {"mandate_id": tenant_of(session), "rows": _json(rows)},
+        {"mandate_id": tenant_of(session), "rows": _json(rows), "ids": [row["id"] for row in rows]},
     )
     return {row.id for row in changed if row.changed}
 
