@@ -64,10 +64,11 @@ def live(
         turns = max(1, resident_tasks)
         while turns and (received := frames.receive_task(channel)) is not None:
             turns -= 1
-            outcome = _answer(channel, handler, limits, *received)
+            last, outcome = _answer(channel, handler, limits, *received)
             stays = turns > 0 and outcome.get("reason") not in _LEAVES_AFTER and not any(home.iterdir())
             kind = frames.FAILED if "reason" in outcome else frames.END
-            channel.sendall(frames.pack(kind, {**outcome, "stays": stays}))
+            # Together: most answers are one record, and each send wakes the parent.
+            channel.sendall(last + frames.pack(kind, {**outcome, "stays": stays}))
             if not stays:
                 break
         code = 0
@@ -95,31 +96,34 @@ def _settle(descriptor: int, home: Path, server: int) -> socket.socket:
 
 def _answer(
     channel: socket.socket, handler: Handler, limits: Limits, task: dict[str, Any], payload: int
-) -> dict[str, str]:
-    """Run one task and send its records; the reason and detail of a failure, or nothing."""
+) -> tuple[bytes, dict[str, str]]:
+    """Run one task and send its records but the last, which comes back; the reason and detail of a failure, or nothing."""
     _crash_point()
     size = os.fstat(payload).st_size
     limits.grant(size)
+    last = b""
     try:
         if size == 0:
-            return {"reason": "empty", "detail": "zero bytes"}
+            return last, {"reason": "empty", "detail": "zero bytes"}
         # A private copy-on-write view: readers that want a writable buffer get one, the file stays as it is.
         for record in handler(task, mmap.mmap(payload, 0, access=mmap.ACCESS_COPY)):
-            channel.sendall(frames.pack(frames.RECORD, record))
+            if last:
+                channel.sendall(last)
+            last = frames.pack(frames.RECORD, record)
     except TaskFailed as failure:
-        return {"reason": failure.reason, "detail": failure.detail}
+        return b"", {"reason": failure.reason, "detail": failure.detail}
     except MemoryError:
-        return {"reason": "too_large", "detail": "ran out of memory"}
+        return b"", {"reason": "too_large", "detail": "ran out of memory"}
     except RecursionError:
-        return {"reason": "damaged", "detail": "nested too deeply"}
+        return b"", {"reason": "damaged", "detail": "nested too deeply"}
     except OSError as error:
         reason = "output_limit" if error.errno == errno.EFBIG else "crashed"
-        return {"reason": reason, "detail": _place(error)}
+        return b"", {"reason": reason, "detail": _place(error)}
     except Exception as error:  # noqa: BLE001 - the edge of the process: whatever a reader raises becomes an answer
-        return {"reason": "crashed", "detail": _place(error)}
+        return b"", {"reason": "crashed", "detail": _place(error)}
     finally:
         os.close(payload)
-    return {}
+    return last, {}
 
 
 def _place(error: Exception) -> str:
