@@ -16,6 +16,7 @@ from gateway.connections.sync_schemas import SyncIn
 from gateway.connections.vendors import is_configured
 from gateway.console import rules
 from gateway.console.visits import Member, MemberForm, PageRoute, Visit, back_to
+from gateway.corpus import routes as documents
 from gateway.errors import FieldsInvalid
 
 router = APIRouter(route_class=PageRoute)
@@ -77,7 +78,14 @@ async def connection_page(
 
 
 async def _shown(visit: Visit, found: ConnectionOut, item: str = "") -> dict[str, Any]:
-    values: dict[str, Any] = {"estimate": None, "progress": None, "held": [], "failures": [], "items": []}
+    values: dict[str, Any] = {
+        "estimate": None,
+        "progress": None,
+        "held": [],
+        "failures": [],
+        "unread": [],
+        "items": [],
+    }
     if found.status != "revoked":
         values |= await _looked_up(visit, found, item.strip())
     return values | rules.shown(visit, found) | {"connection": found, "item": item}
@@ -91,6 +99,12 @@ async def _looked_up(visit: Visit, found: ConnectionOut, item: str) -> dict[str,
     values["held"] = (await sync_routes.list_held(visit.db, found.id, visit.principal)).items
     failures = await sync_routes.list_failures(visit.db, found.id, visit.principal, limit=ROWS)
     values["failures"] = failures.items
+    if sum(surface.failed for surface in values["progress"].surfaces) > len(failures.items):
+        # They were fetched, and could not be read then.
+        unread = await documents.list_documents(
+            visit.request, visit.principal, status="failed", connection_id=found.id, limit=ROWS
+        )
+        values["unread"] = unread.items
     if item:
         values["items"] = await _items(visit, found.id, item)
     untouched = all(source.phase == "new" and source.last_sync_at is None for source in sources)
