@@ -150,6 +150,7 @@ ROWS: dict[str, Value] = {
     "keys": made_of(lambda row: [(row["connection_id"], row["source_kind"], row["source_id"])], "document"),
     "key": made_of(lambda row: (row["connection_id"], row["source_kind"], row["source_id"]), "document"),
     "claims": made_of(lambda row: [(row["id"], row["fence"])], "job"),
+    "advance.documents": made_of(lambda row: [(row["id"], row["revision"])], "document"),
     "cited": made_of(lambda row: [(row["id"], row["document_id"])], "chunk"),
     "pairs": made_of(lambda row: [(row["query_id"], row["document_id"])], "query_hit"),
     "texts": made_of(lambda row: [(row["document_id"], row["text"])], "document_text"),
