@@ -67,6 +67,16 @@ class FieldsInvalid(InvalidRequest):
     status = 422
 
 
+def fields_invalid(errors: Any) -> FieldsInvalid:
+    """Says which field and why; never repeats what was sent, because that may be a secret."""
+    found = [
+        {"field": ".".join(str(part) for part in one["loc"]), "message": one["msg"], "type": one["type"]}
+        for one in errors
+    ]
+    first = f"{found[0]['field']}: {found[0]['message']}" if found else ""
+    return FieldsInvalid(first, errors=found)
+
+
 class ContentInvalid(InvalidRequest):
     """The content cannot be accepted."""
 

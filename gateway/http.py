@@ -7,7 +7,7 @@ RFC 9457 problem+json. An unexpected error is logged by type and place, not by m
 import re
 import time
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import structlog
 from fastapi import Depends, Query, Request
@@ -28,10 +28,11 @@ from gateway.errors import (
     NotFound,
     TooLarge,
     UnsupportedContent,
+    fields_invalid,
 )
 from gateway.logs import emit, place_of
+from gateway.wire import API_PREFIX
 
-API_PREFIX = "/v1"
 RETRY_AFTER_SECONDS = 2
 _REQUEST_ID = re.compile(r"^[A-Za-z0-9._-]{1,64}$")
 # Asked every few seconds by machines; a line each would bury the rest.
@@ -183,16 +184,6 @@ def _catchment_error(request: Request, error: Exception) -> JSONResponse:
 
 def _validation_error(request: Request, error: Exception) -> JSONResponse:
     return problem_response(fields_invalid(cast("RequestValidationError", error).errors()), request.scope)
-
-
-def fields_invalid(errors: Any) -> FieldsInvalid:
-    """Says which field and why; never repeats what was sent, because that may be a secret."""
-    found = [
-        {"field": ".".join(str(part) for part in one["loc"]), "message": one["msg"], "type": one["type"]}
-        for one in errors
-    ]
-    first = f"{found[0]['field']}: {found[0]['message']}" if found else ""
-    return FieldsInvalid(first, errors=found)
 
 
 _BY_STATUS: dict[int, type[CatchmentError]] = {

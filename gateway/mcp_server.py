@@ -21,7 +21,7 @@ from gateway.corpus import context_repository, repository, service
 from gateway.corpus.boundary import wrap
 from gateway.errors import CatchmentError, NotFound
 from gateway.mcp_tools import TOOLS, call
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 from gateway.wire import decode_cursor, encode_cursor
 
 INSTRUCTIONS = (

@@ -17,15 +17,14 @@ from gateway.corpus import service
 from gateway.corpus.context import build_context, citation_header, context_out
 from gateway.corpus.context_schemas import ContextIn
 from gateway.corpus.search import Hit, SearchQuery, search
-from gateway.errors import CatchmentError, NotAllowed
-from gateway.http import fields_invalid
+from gateway.errors import CatchmentError, NotAllowed, fields_invalid
 from gateway.ingestion.facade import reindex
 from gateway.ingestion.routes import accept
 from gateway.ingestion.schemas import IngestionHandle, IngestionRequest, Scope, TextContent
 from gateway.insights.query_log import asked
 from gateway.insights.schemas import Reference
 from gateway.logs import emit, place_of
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 from gateway.tenancy.schemas import Role
 from gateway.tenancy.schemas import Scope as KeyScope
 from gateway.wire import Wire

@@ -11,6 +11,8 @@ from pydantic.alias_generators import to_camel
 
 from gateway.errors import CursorInvalid
 
+API_PREFIX = "/v1"
+
 T = TypeVar("T")
 
 

@@ -24,9 +24,9 @@ from gateway.connections.vault import Vault, flow_place
 from gateway.connections.vendors import VendorAway, client_of, require_client
 from gateway.db import Database
 from gateway.errors import FieldsInvalid, InvalidRequest, NotAllowed, NotFound
-from gateway.http import API_PREFIX
 from gateway.settings import Settings
-from gateway.tenancy.access import Principal, token_hash
+from gateway.tenancy.principal import Principal, token_hash
+from gateway.wire import API_PREFIX
 
 STATE_SECONDS = 600  # long enough to find a password, short enough to be worth nothing later
 VENDOR_SECONDS = 30

@@ -27,16 +27,15 @@ from gateway.connections.schemas import (
 from gateway.connections.sync_service import enqueue_sync
 from gateway.corpus.erasure import begin_erasure, enqueue_erasure
 from gateway.db import emit_on_commit, new_id
-from gateway.errors import Conflict, FieldsInvalid, NotAllowed, NotFound
-from gateway.http import API_PREFIX, fields_invalid
+from gateway.errors import Conflict, FieldsInvalid, NotAllowed, NotFound, fields_invalid
 from gateway.ingestion import repository as ingestion
 from gateway.ingestion.events import record_event
 from gateway.ingestion.facade import request_ingestion
 from gateway.ingestion.schemas import IngestionRequest, TextContent
 from gateway.tenancy import repository as tenancy
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 from gateway.tenancy.schemas import Policy
-from gateway.wire import merge
+from gateway.wire import API_PREFIX, merge
 
 DELIVERIES_SECONDS = 3 * 24 * 3600.0  # vendors repeat a notification for hours
 VENDOR_NAMES = {"msft": "Microsoft", "google": "Google", "clickup": "ClickUp"}

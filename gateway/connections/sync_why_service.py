@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.connections import sync_item_repository as items
 from gateway.connections.sync_schemas import ItemOut
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 
 _NOBODY = UUID(int=0)
 

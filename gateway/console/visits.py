@@ -21,8 +21,7 @@ from gateway.console import charts, passages
 from gateway.console.words import LANGUAGES, Words, chosen_language
 from gateway.corpus.highlights import place
 from gateway.db import Database
-from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthenticated
-from gateway.http import fields_invalid
+from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthenticated, fields_invalid
 from gateway.tenancy import service
 from gateway.tenancy.access import SESSION_COOKIE, Principal, check_csrf, session_principal
 from gateway.tenancy.models import Mandate, User

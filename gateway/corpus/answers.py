@@ -27,7 +27,7 @@ from gateway.db import Database, new_id
 from gateway.errors import NotFound, StoreUnavailable
 from gateway.insights import repository
 from gateway.logs import emit
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 
 PASSAGE_TOKENS = 3_000  # of a prompt; leaves room for the conversation in the smallest windows still in use
 REMEMBERED_TURNS, REMEMBERED_CHARACTERS = 6, 2_000

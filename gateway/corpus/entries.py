@@ -22,11 +22,10 @@ from gateway.corpus.lexical.terms import query_terms
 from gateway.corpus.schemas import DocumentPatch
 from gateway.corpus.shelves import Postings, Shelves
 from gateway.db import Database, new_id, raw_connection
-from gateway.errors import ContentInvalid, NotFound
-from gateway.http import fields_invalid
+from gateway.errors import ContentInvalid, NotFound, fields_invalid
 from gateway.ingestion.facade import request_ingestion
 from gateway.ingestion.schemas import IngestionHandle, IngestionRequest, TextContent
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 
 _REVISED = (
     "uri", "mime_type", "feature_code", "user_id", "feature_instance_id", "data_source_id", "parent_document_id",

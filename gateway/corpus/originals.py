@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.corpus import repository
 from gateway.errors import NotFound
 from gateway.ingestion.schemas import LIVE_STATUSES
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 
 
 async def require_original(session: AsyncSession, row: Row[Any], principal: Principal) -> None:

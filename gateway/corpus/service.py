@@ -15,7 +15,7 @@ from gateway.db import COMMONS, Database
 from gateway.errors import NotAllowed, NotFound
 from gateway.ingestion import repository as ingestion
 from gateway.ingestion.schemas import IngestionRequest
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 
 _WHY = {
     "indexed": "It is indexed and searchable.",

@@ -13,7 +13,7 @@ from gateway.ingestion import repository as ingestion
 from gateway.insights import repository, spend_repository
 from gateway.insights.schemas import CitationsIn, CitationsOut, SpendOut, SpendPage, SpendTotal, StatsOut
 from gateway.logs import emit
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 from gateway.tenancy.schemas import Policy
 
 USUAL_DAYS = 30

@@ -5,11 +5,10 @@ Every request under /v1 and /mcp is looked up afresh, in one transaction: a memb
 or expires, is out with the next request. A route says what it needs with `needs(role, scope)`; both must hold.
 """
 
-import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 from fastapi import Depends, Request
@@ -18,8 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.db import Database, enter_tenant
 from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthenticated
-from gateway.http import API_PREFIX, problem_response
+from gateway.http import problem_response
 from gateway.tenancy import repository, schemas
+from gateway.tenancy.principal import ROLE_SCOPES, Principal, token_hash
+from gateway.wire import API_PREFIX
 
 SESSION_COOKIE = "catchment_session"
 PROTECTED = (API_PREFIX, "/mcp")
@@ -28,56 +29,6 @@ EXEMPT_PREFIXES: tuple[str, ...] = tuple(
     f"{API_PREFIX}/webhooks/{authority}" for authority in ("msft", "google", "clickup")
 )
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
-RANK: dict[schemas.Role, int] = {"member": 0, "admin": 1, "owner": 2}
-ROLE_SCOPES: dict[schemas.Role, frozenset[schemas.Scope]] = {
-    "member": frozenset({"read", "write"}),
-    "admin": frozenset({"read", "write", "admin"}),
-    "owner": frozenset({"read", "write", "admin"}),
-}
-
-
-@dataclass(frozen=True)
-class Principal:
-    mandate_id: UUID
-    user_id: UUID | None  # None: a service that acts for nobody
-    role: schemas.Role
-    scopes: frozenset[schemas.Scope]
-    via: Literal["key", "session"]
-    credential_id: UUID
-    service: str | None = None
-    csrf_token: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Stable across keys and sessions: what belongs to a caller is filed under it."""
-        return f"user:{self.user_id}" if self.user_id else f"service:{self.service}"
-
-    @property
-    def acting(self) -> bool:
-        """A service in the place of a user."""
-        return self.service is not None and self.user_id is not None
-
-    @property
-    def is_admin(self) -> bool:
-        return self.may("admin", "admin")
-
-    def outranks(self, role: schemas.Role) -> bool:
-        """At least as high."""
-        return RANK[self.role] >= RANK[role]
-
-    def may(self, role: schemas.Role, scope: schemas.Scope) -> bool:
-        return self.outranks(role) and scope in self.scopes
-
-
-def new_token(kind: Literal["ck", "cs", "cl"]) -> str:
-    """A key, a session cookie or a one-time login link."""
-    return f"{kind}_{secrets.token_urlsafe(32)}"
-
-
-def token_hash(token: str) -> bytes:
-    # 256 random bits need no slow hash.
-    return hashlib.sha256(token.encode()).digest()
 
 
 # -- what routes declare

@@ -13,13 +13,12 @@ from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.db import COMMONS, Database, emit_on_commit, enter_tenant, new_id, tenant_of
-from gateway.errors import Conflict, InvalidRequest, NotAllowed, NotAuthenticated, NotFound
-from gateway.http import fields_invalid
+from gateway.errors import Conflict, InvalidRequest, NotAllowed, NotAuthenticated, NotFound, fields_invalid
 from gateway.ingestion.events import record_event
 from gateway.ingestion.facade import resume_waiting
 from gateway.tenancy import repository
-from gateway.tenancy.access import ROLE_SCOPES, Principal, new_token, token_hash
 from gateway.tenancy.models import ApiKey, FeatureInstance, Mandate, Membership, User
+from gateway.tenancy.principal import ROLE_SCOPES, Principal, new_token, token_hash
 from gateway.tenancy.schemas import (
     FeatureInstanceIn,
     FeatureInstanceOut,

@@ -22,7 +22,7 @@ from gateway.crashpoints import CRASH_POINTS
 from gateway.db import Database, new_id
 from gateway.tenancy import repository as tenancy
 from gateway.tenancy import service
-from gateway.tenancy.access import ROLE_SCOPES
+from gateway.tenancy.principal import ROLE_SCOPES
 from tests.fixtures import traces
 from tests.fixtures.corpus import Tenant, rows_of
 from tests.fixtures.processes import Door, House, end, until

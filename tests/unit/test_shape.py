@@ -64,7 +64,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "loading": "passages for benchmarks",
         "child": "the limited parser child",
     },
-    "tenancy": {"access": "who is asking"},
+    "tenancy": {"access": "who is asking", "principal": "what they may"},
     "connections": {
         "vault": "sealed values, bound to their place",
         "vendors": "our applications at the vendors",

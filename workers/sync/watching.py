@@ -15,9 +15,9 @@ from connectors.kit.contract import ConnectorError, Surface
 from gateway.connections.vault import Vault
 from gateway.connections.webhook_service import keep_watches, known_watches
 from gateway.db import Database
-from gateway.http import API_PREFIX
 from gateway.logs import emit
 from gateway.settings import Settings
+from gateway.wire import API_PREFIX
 from workers.sync.fence import fenced
 
 LOOK_SECONDS = 3600.0

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from gateway.db import Database
 from gateway.tenancy import repository, service
-from gateway.tenancy.access import new_token, token_hash
+from gateway.tenancy.principal import new_token, token_hash
 from tests.fixtures.tenants import SignIn, TestMandate
 
 CSRF = "SELECT csrf_token FROM session WHERE user_id = :user"

@@ -7,7 +7,7 @@ from gateway.corpus.repository import find_document
 from gateway.corpus.schemas import DocumentPatch
 from gateway.corpus.service import describe
 from gateway.db import new_id
-from gateway.tenancy.access import Principal
+from gateway.tenancy.principal import Principal
 from tests.fixtures.corpus import ask, rows_of
 from tests.fixtures.mail_files import as_bytes, mail
 

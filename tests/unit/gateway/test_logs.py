@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.logs import CATALOGUE, configure_logs, emit
-from gateway.tenancy.access import new_token
+from gateway.tenancy.principal import new_token
 
 ROOT = Path(__file__).parents[3]
 CALLS = {"emit": 0, "emit_on_commit": 1, "_say": 0}  # position of the event's name
