@@ -4,6 +4,7 @@ import asyncio
 import gc
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from workers.sync.progress import Bulletin
 ANSWER_SECONDS = 900
 # Bells of killed workers stay at the head of ARQ's queue until they expire; a free worker must see past them.
 QUEUE_READ_LIMIT = 10_000
+STOP_AGAIN_SECONDS = 5.0  # longer than handing claimed jobs back takes
 
 
 class WorkerProcess:
@@ -86,9 +88,8 @@ class WorkerProcess:
                     service.result()
         finally:
             emit("house.stopping", component="worker")
-            for service in (stopped, *services):
-                service.cancel()
-            await asyncio.gather(*services, return_exceptions=True)
+            stopped.cancel()
+            await _end(services)
             await self.pool.aclose()
             await self.embedder.aclose()
             await self.places.aclose()
@@ -131,6 +132,7 @@ class WorkerProcess:
             try:
                 await worker.async_run()
             except (RedisError, OSError) as error:
+                _raise_if_cancelled()
                 emit("house.store.unavailable", component=f"bell.{lane}", error=type(error).__name__)
                 await asyncio.sleep(0.5)
             finally:
@@ -138,6 +140,23 @@ class WorkerProcess:
                     task.cancel()
                 await asyncio.gather(*worker.tasks.values(), return_exceptions=True)
                 await redis.aclose()
+
+
+async def _end(services: Sequence[asyncio.Task[None]]) -> None:
+    """Cancelled until they are done: on its way through a client library a cancellation can become a lost connection, and a
+    service that goes on after lost connections would never hear of it.
+    """
+    left = set(services)
+    while left:
+        for service in left:
+            service.cancel()
+        _, left = await asyncio.wait(left, timeout=STOP_AGAIN_SECONDS)
+
+
+def _raise_if_cancelled() -> None:
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def main() -> None:
