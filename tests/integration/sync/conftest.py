@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from gateway.connections import repository as connections
-from gateway.connections.sync_service import enqueue_sync
+from gateway.connections.sync_service import approve_held, enqueue_sync
 from gateway.corpus.child import ChildPool
 from gateway.db import Database, new_id
 from gateway.ingestion import facade
@@ -63,6 +63,18 @@ class Bank:
             self.tenant,
             "UPDATE job SET run_after = now(), reason = NULL WHERE finished_at IS NULL RETURNING 1",
         )
+
+    async def settle(self, *, rounds: int) -> None:
+        """Time goes by, and a person says yes to what was held."""
+        for _ in range(rounds):
+            await self.rows(
+                "UPDATE job SET deaths = 0, lease_until = NULL WHERE finished_at IS NULL RETURNING 1"
+            )
+            await self.wait_over()
+            await self.sync()
+        async with self.db.tenant_session(self.tenant.mandate_id) as session:
+            await approve_held(session, self.connection_id)
+        await self.drain()
 
     async def corpus(self) -> dict[str, str]:
         """What can be found: text by external id."""

@@ -4,7 +4,6 @@ from contextlib import asynccontextmanager
 
 from hypothesis import strategies as st
 
-from gateway.connections import sync_service
 from tests.conformance.stages import ADA, API, Stage
 from tests.integration.sync.conftest import Bank
 from tests.integration.sync.crashing import POINTS, die_at
@@ -137,15 +136,7 @@ class History:
 
     async def settle(self) -> None:
         self.control.clear_faults()
-        for _ in range(2):
-            await self.bank.rows(
-                "UPDATE job SET deaths = 0, lease_until = NULL WHERE finished_at IS NULL RETURNING 1"
-            )
-            await self.bank.wait_over()
-            await self.bank.sync()
-        async with self.bank.db.tenant_session(self.bank.tenant.mandate_id) as session:
-            await sync_service.approve_held(session, self.bank.connection_id)
-        await self.bank.drain()
+        await self.bank.settle(rounds=2)
 
 
 class GoogleHistory(History):

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.connections import sync_service
 from gateway.corpus.embedders.lookup import text_digest
 from gateway.ingestion import facade
 from tests.conformance.brook import Brook, BrookPlaces
@@ -171,15 +170,7 @@ class History:
         if self.world.dark_pools:
             self.world.dark_pools = set()
             self.world.forget_feed()
-        for _ in range(3):
-            await self.bank.rows(
-                "UPDATE job SET deaths = 0, lease_until = NULL WHERE finished_at IS NULL RETURNING 1"
-            )
-            await self.bank.wait_over()
-            await self.bank.sync()
-        async with self.bank.db.tenant_session(self.bank.tenant.mandate_id) as session:
-            await sync_service.approve_held(session, self.bank.connection_id)
-        await self.bank.drain()
+        await self.bank.settle(rounds=3)
 
 
 @pytest.mark.timeout(300 if not FULL else 6 * 3600)
