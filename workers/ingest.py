@@ -86,6 +86,7 @@ class IngestSlice:
         self._placeholder_key = placeholder_key(secret, mandate_id)
         self._scanner = Scanner(settings.scan_command, settings.scan_seconds)
         self.claimant = new_id()
+        self._claiming = False
         self._lost: list[Task] = []
 
     async def run(self, jobs: Sequence[Row[Any]]) -> None:
@@ -99,10 +100,11 @@ class IngestSlice:
             await self._run(tasks, policy)
         finally:
             # Claims outlive the vectors they were for until the document is stored; a failed try must not hold them.
-            async with self.db.tenant_session(self.mandate_id) as session:
-                await vectors.release_claims(session, self.claimant)
-                if self._lost:
-                    await self._collect(session, self._lost)
+            if self._claiming or self._lost:
+                async with self.db.tenant_session(self.mandate_id) as session:
+                    await vectors.release_claims(session, self.claimant)
+                    if self._lost:
+                        await self._collect(session, self._lost)
 
     async def _run(self, tasks: Sequence[Task], policy: Policy) -> None:
         group: list[Task] = []
@@ -194,6 +196,7 @@ class IngestSlice:
             _budget(policy),
             self._claim_seconds,
         )
+        self._claiming = True
         try:
             embedded = await stage.run(texts)
         except BudgetReached:
@@ -252,6 +255,8 @@ class IngestSlice:
                         embedded=task.embedded,
                         durationMs=round((time.monotonic() - task.began) * 1000),
                     )
+            await vectors.release_claims(session, self.claimant)
+        self._claiming = False
         crash_point("store.after_commit")
         self._lost += [task for task in group if task not in held]
 

@@ -77,10 +77,7 @@ class Runner:
                 await self._ring(lane, mandate_id)  # another slot may start on the next slice already
             if jobs:
                 await self._run(mandate_id, jobs)
-        await self._run_orphans(lane, mandate_id)
-        async with self.db.tenant_session(mandate_id) as session:
-            left = await ledger.work_left(session, lane)
-        if left:
+        if await self._run_orphans(lane, mandate_id):
             await self._ring(lane, mandate_id)
 
     async def _claim(self, lane: str, mandate_id: UUID) -> list[Row[Any]]:
@@ -92,7 +89,8 @@ class Runner:
             crash_point("job.after_claim")
         return jobs
 
-    async def _run_orphans(self, lane: str, mandate_id: UUID) -> None:
+    async def _run_orphans(self, lane: str, mandate_id: UUID) -> bool:
+        """Whether there is more to do, of whatever sort."""
         until = time.monotonic() + ORPHAN_SECONDS
         while time.monotonic() < until:
             async with self._gate.alone():
@@ -100,13 +98,14 @@ class Runner:
                     jobs = await ledger.claim_orphans(
                         session, lane, lease_seconds=self.settings.lease_seconds
                     )
-                if not jobs:
-                    return
+                    if not jobs:
+                        return await ledger.work_left(session, lane)
                 crash_point("job.after_claim")
                 poison = [job for job in jobs if job.deaths >= self.settings.max_deaths]
                 for job in poison:
                     await self._set_aside(mandate_id, job)
                 await self._run(mandate_id, [job for job in jobs if job not in poison])
+        return True
 
     async def _run(self, mandate_id: UUID, jobs: Sequence[Row[Any]]) -> None:
         kinds = [

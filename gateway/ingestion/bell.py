@@ -59,9 +59,16 @@ async def ring(redis: ArqRedis, lane: str, mandate_id: UUID) -> bool:
     return True
 
 
-async def hear(redis: ArqRedis, lane: str, mandate_id: UUID) -> None:
-    """A worker is at the door: from here on the next ring counts again."""
-    await redis.delete(_flag(lane, mandate_id))
+async def hear(redis: ArqRedis, lane: str, mandate_id: UUID, ring_id: str) -> None:
+    """A worker is at the door: from here on the next ring counts again.
+
+    The ring leaves the queue here, not when it has been answered: every free worker looks at every ring in the queue
+    twenty times a second, and those of killed workers would stay there for a quarter of an hour.
+    """
+    async with redis.pipeline(transaction=False) as pipe:
+        pipe.delete(_flag(lane, mandate_id))
+        pipe.zrem(queue_name(lane), ring_id)
+        await pipe.execute()
 
 
 def _flag(lane: str, mandate_id: UUID) -> str:

@@ -1,6 +1,9 @@
 """The ledger's SQL: claim, renew, fence, finish. A claim always names its mandate.
 
 Lock order everywhere: connection, document, job, segment, vector. The façade takes them in this order too.
+
+Statements over a slice name their ids twice, in the join and as `= ANY(:ids)`: without the second a plan made before the
+table has statistics reads the whole mandate.
 """
 
 from collections.abc import Sequence
@@ -85,7 +88,7 @@ async def renew(session: AsyncSession, claims: Sequence[tuple[UUID, int]], *, le
             f"""
             UPDATE job j SET lease_until = clock_timestamp() + make_interval(secs => :lease)
             FROM unnest(CAST(:ids AS uuid[]), CAST(:fences AS integer[])) AS c(id, fence)
-            WHERE j.mandate_id = :mandate_id AND j.id = c.id AND j.fence = c.fence AND {_LIVE}
+            WHERE j.mandate_id = :mandate_id AND j.id = ANY(:ids) AND j.id = c.id AND j.fence = c.fence AND {_LIVE}
             """
         ),
         _claims(session, claims) | {"lease": lease_seconds},
@@ -101,7 +104,7 @@ async def hold(session: AsyncSession, claims: Sequence[tuple[UUID, int]]) -> set
             f"""
             SELECT j.id FROM job j
             JOIN unnest(CAST(:ids AS uuid[]), CAST(:fences AS integer[])) AS c(id, fence)
-              ON j.mandate_id = :mandate_id AND j.id = c.id AND j.fence = c.fence
+              ON j.mandate_id = :mandate_id AND j.id = ANY(:ids) AND j.id = c.id AND j.fence = c.fence
             WHERE {_LIVE} ORDER BY j.id FOR UPDATE OF j
             """
         ),
@@ -127,7 +130,6 @@ async def advance(
         text("UPDATE job SET status = :status WHERE mandate_id = :mandate_id AND id = ANY(:ids)"),
         parameters | {"ids": list(job_ids)},
     )
-    # Named one by one: joined by way of the jobs, a fresh table without statistics is read from end to end.
     await session.execute(
         text(
             """
@@ -148,14 +150,19 @@ async def finish(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
             WITH ended AS (
                 UPDATE job j SET status = r.status, reason = r.reason, error = r.error, finished_at = now(), lease_until = NULL
                 FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, status text, reason text, error text)
-                WHERE j.mandate_id = :mandate_id AND j.id = r.id
+                WHERE j.mandate_id = :mandate_id AND j.id = ANY(:ids) AND j.id = r.id
                 RETURNING j.document_id, j.revision, r.status, r.reason)
             UPDATE document d SET status = e.status, reason = e.reason, updated_at = now()
             FROM ended e WHERE d.mandate_id = :mandate_id AND d.id = e.document_id AND d.revision = e.revision
               AND e.status IN ('failed', 'skipped', 'cancelled')
+              AND d.id = ANY(ARRAY(SELECT document_id FROM job WHERE mandate_id = :mandate_id AND id = ANY(:ids)))
             """
         ),
-        {"mandate_id": tenant_of(session), "rows": orjson.dumps(rows).decode()},
+        {
+            "mandate_id": tenant_of(session),
+            "rows": orjson.dumps(rows).decode(),
+            "ids": [row["id"] for row in rows],
+        },
     )
 
 
