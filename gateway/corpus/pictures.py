@@ -66,10 +66,11 @@ async def draw_page(pool: ChildPool, pdf: bytes, page: int, boxes: Sequence[Box]
 # -- in the child
 
 
-def handle(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def handle(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     import pypdfium2 as pdfium
 
-    buffer = (ctypes.c_char * len(payload)).from_buffer(payload)
+    mapped = isinstance(payload, mmap.mmap)  # then pdfium reads it where it is
+    buffer = (ctypes.c_char * len(payload)).from_buffer(payload) if mapped else payload
     try:
         document = pdfium.PdfDocument(buffer)
         if not 1 <= task["page"] <= len(document):

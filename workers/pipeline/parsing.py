@@ -143,7 +143,7 @@ def prepare() -> None:
     count_terms("", detect_language("warm"))
 
 
-def handle(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def handle(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     """Inside the child: a header, then the chunks in batches."""
     form = task["contentForm"]
     format_ = format_of(task["mimeType"], task["fileName"], form, task["policy"].get("extraction"))

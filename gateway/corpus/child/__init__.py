@@ -8,6 +8,7 @@ one handler module (`inside.py`) and answers with length-limited msgpack frames 
 
 from gateway.corpus.child.failures import ChildFailed, PoolUnavailable, TaskFailed
 from gateway.corpus.child.limits import Limits
+from gateway.corpus.child.link import Launched, launch
 from gateway.corpus.child.pool import ChildPool
 
-__all__ = ["ChildFailed", "ChildPool", "Limits", "PoolUnavailable", "TaskFailed"]
+__all__ = ["ChildFailed", "ChildPool", "Launched", "Limits", "PoolUnavailable", "TaskFailed", "launch"]

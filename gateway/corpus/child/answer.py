@@ -7,8 +7,6 @@ from typing import Any
 from gateway.corpus.child import frames
 from gateway.corpus.child.failures import REASONS, ChildFailed
 
-_READ_BYTES = 256 * 1024
-
 
 class HungUpError(Exception):
     """The child closed its end before it had answered."""
@@ -63,7 +61,7 @@ class Answer:
         loop = asyncio.get_running_loop()
         while len(self._buffer) < length:
             try:
-                piece = await loop.sock_recv(self._channel, _READ_BYTES)
+                piece = await loop.sock_recv(self._channel, frames.MESSAGE_BYTES)
             except ConnectionResetError:
                 piece = b""
             if not piece:

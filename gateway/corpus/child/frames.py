@@ -1,4 +1,8 @@
-"""Frames between parent and child: one kind byte, a four-byte length, then msgpack. Never pickle: the child is not trusted."""
+"""Frames between parent and child: one kind byte, a four-byte length, then msgpack. Never pickle: the child is not trusted.
+
+The channel keeps messages whole, so that each wakes the other side once: a task and its file are one, an answer nearly
+always too. A small file travels in its task's message, a larger one as a descriptor beside it.
+"""
 
 import socket
 import struct
@@ -8,7 +12,8 @@ import msgpack
 
 HEAD = struct.Struct(">cI")
 TASK, RECORD, END, FAILED = b"T", b"R", b"E", b"F"
-TASK_BYTES = 64 * 1024  # a task says what to do; the file itself travels as a descriptor
+TASK_BYTES = 64 * 1024  # a task says what to do
+MESSAGE_BYTES = 128 * 1024  # with room to spare in the kernel's usual 208 KiB for what is under way
 
 
 class FrameError(ValueError):
@@ -27,23 +32,21 @@ def unpack(body: bytes | memoryview) -> Any:
         raise FrameError("not msgpack") from error
 
 
-def receive_task(channel: socket.socket) -> tuple[Any, int] | None:
-    """Block for the next task and the descriptor of its file; None when the parent hung up. The child's side."""
-    first, descriptors, _flags, _address = socket.recv_fds(channel, HEAD.size, 1)
-    if not first:
+def send(channel: socket.socket, data: bytes) -> None:
+    """The child's side, which may block: in messages that the other side takes in one go."""
+    with memoryview(data) as view:
+        for start in range(0, len(data), MESSAGE_BYTES):
+            channel.sendall(view[start : start + MESSAGE_BYTES])
+
+
+def receive_task(channel: socket.socket) -> tuple[Any, bytes | int] | None:
+    """Block for the next task and its file, or the file's descriptor; None when the parent hung up. The child's side."""
+    message, descriptors, _flags, _address = socket.recv_fds(channel, MESSAGE_BYTES, 1)
+    if not message:
         return None
-    head = first + _exactly(channel, HEAD.size - len(first))
-    kind, length = HEAD.unpack(head)
-    if kind != TASK or length > TASK_BYTES or len(descriptors) != 1:
+    kind, length = HEAD.unpack_from(message)
+    end = HEAD.size + length
+    if kind != TASK or length > TASK_BYTES or end > len(message):
         raise FrameError("not a task")
-    return unpack(_exactly(channel, length)), descriptors[0]
-
-
-def _exactly(channel: socket.socket, length: int) -> bytes:
-    data = bytearray()
-    while len(data) < length:
-        piece = channel.recv(length - len(data))
-        if not piece:
-            raise FrameError("cut off")
-        data += piece
-    return bytes(data)
+    payload = descriptors[0] if descriptors else message[end:]
+    return unpack(message[HEAD.size : end]), payload

@@ -24,7 +24,7 @@ from gateway.corpus.child.limits import Limits
 NOT_CONFINED = 71  # exit code of a child that could not take on its limits and so touched nothing
 _LEAVES_AFTER = frozenset({"crashed", "too_large", "too_slow", "output_limit", "damaged"})
 
-Handler = Callable[[dict[str, Any], mmap.mmap], Iterator[dict[str, Any]]]
+Handler = Callable[[dict[str, Any], bytes | mmap.mmap], Iterator[dict[str, Any]]]
 
 
 def load_handler(name: str, preload: list[str]) -> Handler:
@@ -68,7 +68,7 @@ def live(
             stays = turns > 0 and outcome.get("reason") not in _LEAVES_AFTER and not any(home.iterdir())
             kind = frames.FAILED if "reason" in outcome else frames.END
             # Together: most answers are one record, and each send wakes the parent.
-            channel.sendall(last + frames.pack(kind, {**outcome, "stays": stays}))
+            frames.send(channel, last + frames.pack(kind, {**outcome, "stays": stays}))
             if not stays:
                 break
         code = 0
@@ -95,20 +95,19 @@ def _settle(descriptor: int, home: Path, server: int) -> socket.socket:
 
 
 def _answer(
-    channel: socket.socket, handler: Handler, limits: Limits, task: dict[str, Any], payload: int
+    channel: socket.socket, handler: Handler, limits: Limits, task: dict[str, Any], payload: bytes | int
 ) -> tuple[bytes, dict[str, str]]:
     """Run one task and send its records but the last, which comes back; the reason and detail of a failure, or nothing."""
     _crash_point()
-    size = os.fstat(payload).st_size
+    size = len(payload) if isinstance(payload, bytes) else os.fstat(payload).st_size
     limits.grant(size)
     last = b""
     try:
         if size == 0:
             return last, {"reason": "empty", "detail": "zero bytes"}
-        # A private copy-on-write view: readers that want a writable buffer get one, the file stays as it is.
-        for record in handler(task, mmap.mmap(payload, 0, access=mmap.ACCESS_COPY)):
+        for record in handler(task, payload if isinstance(payload, bytes) else _mapped(payload)):
             if last:
-                channel.sendall(last)
+                frames.send(channel, last)
             last = frames.pack(frames.RECORD, record)
     except TaskFailed as failure:
         return b"", {"reason": failure.reason, "detail": failure.detail}
@@ -121,9 +120,15 @@ def _answer(
         return b"", {"reason": reason, "detail": _place(error)}
     except Exception as error:  # noqa: BLE001 - the edge of the process: whatever a reader raises becomes an answer
         return b"", {"reason": "crashed", "detail": _place(error)}
-    finally:
-        os.close(payload)
     return last, {}
+
+
+def _mapped(descriptor: int) -> mmap.mmap:
+    """A private copy-on-write view: readers that want a writable buffer get one, the file stays as it is."""
+    try:
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
+    finally:
+        os.close(descriptor)
 
 
 def _place(error: Exception) -> str:

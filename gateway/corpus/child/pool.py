@@ -14,7 +14,7 @@ from gateway.corpus.child.answer import Answer, HungUpError
 from gateway.corpus.child.failures import ChildFailed, PoolUnavailable, from_exit
 from gateway.corpus.child.inside import NOT_CONFINED
 from gateway.corpus.child.limits import MIB, Limits
-from gateway.corpus.child.link import Child, ServerLink
+from gateway.corpus.child.link import Child, Launched, ServerLink
 
 _SEALED = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -24,6 +24,7 @@ class ChildPool:
     which are replaced after `resident_tasks` tasks and after any trouble.
 
     `handler` is the dotted name of a module with `handle(task, payload)`; it is imported in the fork server only.
+    `launched` is a fork server that is already there; should it be lost, the pool launches its own.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class ChildPool:
         limits: Limits | None = None,
         resident_tasks: int = 500,
         namespaces: bool = True,
+        launched: Launched | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self._config = {
@@ -46,6 +48,7 @@ class ChildPool:
         }
         self._slots = asyncio.Semaphore(size)
         self._starting = asyncio.Lock()
+        self._launched = launched
         self._link: ServerLink | None = None
         self._idle: list[Child] = []
         self._closed = False
@@ -87,18 +90,24 @@ class ChildPool:
             raise ValueError("a task is a short description; the content belongs in the payload")
         async with self._slots:
             link = await self._running()
+            if isinstance(payload, bytes) and len(request) + len(payload) <= frames.MESSAGE_BYTES:
+                self._check_size(len(payload))
+                child = self._child(link, isolated=isolated, office=office)
+                return await self._exchange(link, child, request + payload)
             if isinstance(payload, bytes) and len(payload) < MIB:
                 descriptor = _open(payload)
             else:
                 descriptor = await asyncio.to_thread(_open, payload)
             try:
-                size = os.fstat(descriptor).st_size
-                if size > self.limits.input_bytes:
-                    raise ChildFailed("too_large", f"{size} bytes, allowed are {self.limits.input_bytes}")
-                child = link.spawn(resident=False, office=office) if isolated else self._resident(link)
+                self._check_size(os.fstat(descriptor).st_size)
+                child = self._child(link, isolated=isolated, office=office)
                 return await self._exchange(link, child, request, descriptor)
             finally:
                 os.close(descriptor)
+
+    def _check_size(self, size: int) -> None:
+        if size > self.limits.input_bytes:
+            raise ChildFailed("too_large", f"{size} bytes, allowed are {self.limits.input_bytes}")
 
     async def _running(self) -> ServerLink:
         async with self._starting:
@@ -107,7 +116,8 @@ class ChildPool:
             if self._link is not None and self._link.lost:
                 await self._hang_up()
             if self._link is None:
-                self._link = await ServerLink.start(self._config)
+                launched, self._launched = self._launched, None
+                self._link = await ServerLink.start(self._config, launched)
             return self._link
 
     async def _hang_up(self) -> None:
@@ -117,27 +127,28 @@ class ChildPool:
             await self._link.aclose()
             self._link = None
 
-    def _resident(self, link: ServerLink) -> Child:
-        while self._idle:
+    def _child(self, link: ServerLink, *, isolated: bool, office: bool) -> Child:
+        while self._idle and not isolated:
             child = self._idle.pop()
             if not child.exited.done():
                 return child
-        return link.spawn(resident=True)
+        return link.spawn(resident=not isolated, office=office)
 
     async def _exchange(
-        self, link: ServerLink, child: Child, request: bytes, descriptor: int
+        self, link: ServerLink, child: Child, request: bytes, *descriptors: int
     ) -> list[dict[str, Any]]:
         answer = Answer(child.channel, self.limits.output_bytes)
         try:
             async with asyncio.timeout(self.limits.wall_seconds):
-                _send(child.channel, request, descriptor)
-                await answer.read()
+                try:
+                    _send(child.channel, request, descriptors)
+                    await answer.read()
+                except HungUpError:  # it is dying, or only pretends to: the clock goes on
+                    answer.failure = await _post_mortem(child)
         except TimeoutError:
             answer.failure = ChildFailed("too_slow", f"took longer than {self.limits.wall_seconds:g} s")
         except frames.FrameError:
             answer.failure = ChildFailed("crashed", "answered with something unreadable")
-        except HungUpError:
-            answer.failure = await _post_mortem(child)
         finally:
             if answer.child_stays and not link.lost:
                 self._idle.append(child)
@@ -151,7 +162,7 @@ class ChildPool:
 
 
 async def _post_mortem(child: Child) -> ChildFailed:
-    status = await child.exited
+    status = await asyncio.shield(child.exited)
     if status is None:
         raise PoolUnavailable("the fork server died or could not fork")
     if status == NOT_CONFINED:
@@ -159,10 +170,10 @@ async def _post_mortem(child: Child) -> ChildFailed:
     return from_exit(status)
 
 
-def _send(channel: socket.socket, request: bytes, descriptor: int) -> None:
+def _send(channel: socket.socket, request: bytes, descriptors: Sequence[int]) -> None:
     try:
-        # An idle channel is empty and its buffer larger than any task: this never blocks, and never sends half.
-        socket.send_fds(channel, [request], [descriptor])
+        # An idle channel is empty and its buffer larger than any message: this never blocks.
+        socket.send_fds(channel, [request], descriptors)
     except (BrokenPipeError, ConnectionResetError) as error:
         raise HungUpError from error
 

@@ -1,7 +1,8 @@
 """The fork server: a clean, single-threaded process with the readers loaded, which forks children and buries them.
 
-It is started with an environment made from nothing, opens no document and knows no tenant. When the worker's end of the
-control socket closes – orderly or by `kill -9` – it kills every child, deletes every private folder and leaves. Where
+It is started with an environment made from nothing, opens no document and knows no tenant. It loads when it is first
+greeted; greeted again, by the next worker after a death, it kills every child and deletes every private folder of the one
+before. When the last end of the control socket closes – orderly or by `kill -9` – it does so too and leaves. Where
 the kernel allows it is the first process of its own process-id namespace, so that nothing at all can outlive it.
 """
 
@@ -22,7 +23,7 @@ from gateway.corpus.child.limits import Limits
 
 MESSAGE_BYTES = 64 * 1024
 READY, EXITED = "ready", "exited"
-SPAWN, KILL = "spawn", "kill"
+HELLO, SPAWN, KILL = "hello", "spawn", "kill"
 
 
 @dataclass(slots=True)
@@ -42,17 +43,19 @@ class Server:
         self._protections = confinement.Protections.available(namespaces=config["namespaces"])
         self._children: dict[int, _Child] = {}
 
-    def serve(self) -> None:
+    def serve(self, name: str) -> None:
+        """`name` is the greeting to answer."""
         threads = len(list(Path("/proc/self/task").iterdir()))
         if threads != 1:
             raise RuntimeError(f"a preloaded module started threads ({threads}): forking would not be safe")
         gc.collect()
         gc.freeze()  # pages that children share stay shared
+        gc.enable()
         wake_read, wake_write = socket.socketpair()
         wake_write.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.set_wakeup_fd(wake_write.fileno(), warn_on_full_buffer=False)
-        self._tell({"event": READY, "protections": asdict(self._protections)})
+        self._welcome(name)
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
@@ -65,12 +68,21 @@ class Server:
                         return
 
     def close(self) -> None:
+        self._end_children()
+        _remove(self._base)
+
+    def _welcome(self, name: str) -> None:
+        self._end_children()
+        self._tell({"event": READY, "name": name, "protections": asdict(self._protections)})
+
+    def _end_children(self) -> None:
         for pid in self._children:
             _kill_group(pid)
-        for pid in self._children:
+        for pid, child in self._children.items():
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
-        _remove(self._base)
+            _remove(child.home)
+        self._children.clear()
 
     def _tell(self, message: dict[str, Any]) -> None:
         # When the worker is gone, the next read says so.
@@ -91,6 +103,8 @@ class Server:
             )
         elif message["op"] == KILL:
             self._kill(int(message["child"]))
+        elif message["op"] == HELLO:
+            self._welcome(str(message["name"]))
         return True
 
     def _spawn(self, number: int, channel: int, *, resident: bool, office: bool) -> None:
@@ -170,6 +184,7 @@ def _become_first_process() -> None:
 
 
 def main() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # what the launcher waits for is not for us to miss
     control = socket.socket(fileno=int(sys.argv[1]))
     control.setblocking(True)
     config = frames.unpack(control.recv(MESSAGE_BYTES)[frames.HEAD.size :])
@@ -179,6 +194,6 @@ def main() -> None:
     folders.hold(Path(config["base"]))  # until this process ends
     server = Server(control, config)
     try:
-        server.serve()
+        server.serve(str(config["name"]))
     finally:
         server.close()

@@ -17,79 +17,95 @@ import gateway.corpus.child
 from gateway.corpus.child import TaskFailed
 
 
-def handle(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def handle(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     yield from ACTIONS[task["do"]](task, payload)
 
 
-def _describe(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _describe(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     yield {"pid": os.getpid(), "length": len(payload), "head": payload[:4], "environment": dict(os.environ)}
 
 
-def _say_where_code_is(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _say_where_code_is(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     yield {"handler": __file__, "child": gateway.corpus.child.__file__}
 
 
-def _three_records(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _three_records(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     yield from ({"number": number} for number in range(3))
 
 
-def _take_memory(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _say_much(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
+    yield {"much": b"x" * task["bytes"]}
+
+
+def _take_memory(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     taken = bytearray(task["bytes"])
     yield {"taken": len(taken)}
 
 
-def _abort(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _abort(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     ctypes.CDLL(None).abort()
     yield {}
 
 
-def _touch_nothing_mapped(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _touch_nothing_mapped(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     ctypes.string_at(0)
     yield {}
 
 
-def _loop(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _loop(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     while True:
         pass
     yield {}
 
 
-def _spend(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _spend(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     until = time.process_time() + task["seconds"]
     while time.process_time() < until:
         pass
     yield {"pid": os.getpid()}
 
 
-def _wait(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _wait(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     signal.pause()
     yield {}
 
 
-def _flood(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _flood(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     while True:
         yield {"filling": b"x" * 65536}
 
 
-def _promise_a_large_frame(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _promise_a_large_frame(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     _channel().sendall(b"R\xff\xff\xff\xff")
     signal.pause()
     yield {}
 
 
-def _babble(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _hang_up_and_stay(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
+    os.close(_channel_descriptor())
+    signal.pause()
+    yield {}
+
+
+def _say_nothing_at_length(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
+    _channel().send(b"")
+    signal.pause()
+    yield {}
+
+
+def _babble(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     _channel().sendall(b"R\x00\x00\x00\x04\xc1\xc1\xc1\xc1")
     signal.pause()
     yield {}
 
 
-def _write_file(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _write_file(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     path = Path(tempfile.mkdtemp()) / "left-behind"
     path.write_bytes(b"x" * task["bytes"])
     yield {"path": str(path), "pid": os.getpid()}
 
 
-def _open_files(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _open_files(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     opened: list[int] = []
     try:
         while len(opened) < 1000:
@@ -101,13 +117,13 @@ def _open_files(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, 
         os.close(descriptor)
 
 
-def _start_helper(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _start_helper(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     if os.fork() == 0:
         signal.pause()
     yield {"pid": os.getpid()}
 
 
-def _connect(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _connect(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     try:
         with socket.create_connection(("127.0.0.1", task["port"]), timeout=5):
             yield {"connected": True}
@@ -115,7 +131,7 @@ def _connect(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any
         yield {"connected": False, "error": type(error).__name__}
 
 
-def _connect_in_native_code(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _connect_in_native_code(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
     address = (
@@ -127,7 +143,7 @@ def _connect_in_native_code(task: dict[str, Any], payload: mmap.mmap) -> Iterato
     yield {"connected": libc.connect(descriptor, address, len(address)) == 0}
 
 
-def _send_a_datagram(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _send_a_datagram(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outlet:
             outlet.sendto(b"canary", ("127.0.0.1", 9))
@@ -136,14 +152,14 @@ def _send_a_datagram(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[
         yield {"sent": False, "error": type(error).__name__}
 
 
-def _read_file(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _read_file(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     try:
         yield {"read": len(Path(task["path"]).read_bytes())}
     except PermissionError:
         yield {"read": None}
 
 
-def _signal(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _signal(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     try:
         os.kill(task["pid"], 0)
     except OSError as error:
@@ -152,36 +168,40 @@ def _signal(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]
         yield {"reached": True}
 
 
-def _die(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _die(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     os.kill(os.getpid(), signal.SIGKILL)
     yield {}
 
 
-def _raise(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _raise(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     raise ValueError("canary: a sentence from the document")
     yield {}
 
 
-def _recurse(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _recurse(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     yield from _recurse(task, payload)
 
 
-def _fail(task: dict[str, Any], payload: mmap.mmap) -> Iterator[dict[str, Any]]:
+def _fail(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     raise TaskFailed(task["reason"], "as asked")
     yield {}
 
 
 def _channel() -> socket.socket:
+    return socket.socket(fileno=os.dup(_channel_descriptor()))
+
+
+def _channel_descriptor() -> int:
     for descriptor in range(3, 64):
         try:
             if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                return socket.socket(fileno=os.dup(descriptor))
+                return descriptor
         except OSError:
             continue
     raise LookupError("no channel")
 
 
-ACTIONS: dict[str, Callable[[dict[str, Any], mmap.mmap], Iterator[dict[str, Any]]]] = {
+ACTIONS: dict[str, Callable[[dict[str, Any], bytes | mmap.mmap], Iterator[dict[str, Any]]]] = {
     name.removeprefix("_"): action
     for name, action in list(globals().items())
     if name.startswith("_") and not name.startswith(("__", "_channel")) and callable(action)

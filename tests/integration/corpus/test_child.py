@@ -16,7 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from gateway.corpus.child import ChildFailed, ChildPool, Limits, PoolUnavailable
+from gateway.corpus.child import ChildFailed, ChildPool, Limits, PoolUnavailable, launch
+from gateway.corpus.child.frames import MESSAGE_BYTES
 
 MIB = 1 << 20
 HANDLER = "tests.integration.corpus.hostile_handler"
@@ -83,11 +84,18 @@ async def test_a_child_runs_the_same_code_as_the_worker(tmp_path):
 
 async def test_content_may_be_bytes_a_path_or_a_descriptor(pool, tmp_path):
     path = tmp_path / "file"
-    path.write_bytes(b"%PDF" + bytes(3 * MIB))
-    with path.open("rb") as file:
-        for payload in (path.read_bytes(), path, file.fileno()):
-            (record,) = await pool.run({"do": "describe"}, payload, isolated=True)
-            assert (record["length"], record["head"]) == (3 * MIB + 4, b"%PDF")
+    for length in (5, MESSAGE_BYTES - 100, MESSAGE_BYTES - 1, MESSAGE_BYTES, 3 * MIB):
+        path.write_bytes(b"%PDF" + bytes(length - 4))
+        with path.open("rb") as file:
+            for payload in (path.read_bytes(), path, file.fileno()):
+                (record,) = await pool.run({"do": "describe"}, payload, isolated=False)
+                assert (record["length"], record["head"]) == (length, b"%PDF")
+
+
+async def test_an_answer_of_any_length_comes_back_whole(pool):
+    for length in (0, MESSAGE_BYTES - 20, MESSAGE_BYTES, 3 * MIB):
+        (record,) = await pool.run({"do": "say_much", "bytes": length}, b"x", isolated=False)
+        assert len(record["much"]) == length
 
 
 async def test_an_isolated_task_gets_a_child_of_its_own_and_others_share_one_until_it_is_replaced(pool):
@@ -152,6 +160,14 @@ async def test_waiting_is_limited_by_the_clock():
     async with limited(wall_seconds=0.3) as own:
         for isolated in (True, False):
             assert (await failure(own, "wait", isolated=isolated)).reason == "too_slow"
+
+
+@pytest.mark.parametrize("action", ["hang_up_and_stay", "say_nothing_at_length"])
+async def test_a_child_that_hangs_up_and_lives_on_is_ended_by_the_clock_too(action):
+    async with limited(wall_seconds=0.3) as own:
+        for isolated in (True, False):
+            assert (await failure(own, action, isolated=isolated)).reason == "too_slow"
+        assert await own.run({"do": "three_records"}, b"x", isolated=False)
 
 
 @pytest.mark.parametrize("action", ["flood", "promise_a_large_frame"])
@@ -235,8 +251,8 @@ async def test_nothing_of_the_workers_environment_reaches_a_child(monkeypatch):
     async with limited() as own:
         (record,) = await own.run({"do": "describe"}, b"x", isolated=True)
     assert set(record["environment"]) == {
-        "LANG", "HOME", "TMPDIR", "MALLOC_ARENA_MAX", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
-        "RAYON_NUM_THREADS", "TOKIO_WORKER_THREADS", "DO_NOT_TRACK", "SCARF_NO_ANALYTICS",
+        "LANG", "HOME", "TMPDIR", "MALLOC_ARENA_MAX", "MALLOC_TOP_PAD_", "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "TOKIO_WORKER_THREADS", "DO_NOT_TRACK", "SCARF_NO_ANALYTICS",
     }  # fmt: skip
 
 
@@ -293,7 +309,7 @@ async def test_no_more_than_size_children_are_alive():
         most = 0
         while not all(task.done() for task in tasks):
             most = max(most, len(_offspring() - before))
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the tasks' turn
         assert 1 <= most <= 2
         await asyncio.gather(*tasks)
 
@@ -312,6 +328,25 @@ async def test_closing_leaves_no_process_and_no_file():
     assert not exists(home.parent)
     with pytest.raises(PoolUnavailable):
         await own.run({"do": "describe"}, b"x", isolated=False)
+
+
+async def test_the_next_worker_finds_the_fork_server_empty():
+    """Greeted again, by one whose predecessor said no goodbye, it ends what that one had begun."""
+    launched = launch()
+    first = ChildPool(HANDLER, size=2, limits=LIMITS, launched=launched)
+    (record,) = await first.run({"do": "describe"}, b"x", isolated=False)
+    before = _offspring()
+    task = asyncio.create_task(first.run({"do": "loop"}, b"x", isolated=True))
+    busy = await a_child_since(before)
+    control = os.dup(launched.control.fileno())
+    task.cancel()
+    asyncio.get_running_loop().remove_reader(launched.control)  # the first is dead and reads nothing any more
+    async with ChildPool(HANDLER, size=2, limits=LIMITS, launched=launched) as second:
+        assert not psutil.wait_procs(busy, timeout=5)[1]
+        assert not exists(Path(record["environment"]["HOME"]))
+        assert await second.run({"do": "three_records"}, b"x", isolated=True)
+        assert await second.run({"do": "three_records"}, b"x", isolated=False)
+    os.close(control)
 
 
 async def test_a_kill_from_outside_is_not_blamed_on_the_file():
@@ -405,7 +440,7 @@ def exists(path: str | Path) -> bool:
 
 async def a_child_since(before: set[psutil.Process]) -> set[psutil.Process]:
     while not (begun := _offspring() - before):  # noqa: ASYNC110 - a fork in another process raises no event here
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the loop's turn
     return begun
 
 

@@ -76,12 +76,14 @@ def demo(data_dir: Path) -> Iterator[Callable[[], Demo]]:
 def ask(url: str) -> dict[str, Any]:
     """The sandbox listens before it can answer, and may just be starting again."""
     deadline = time.monotonic() + 30
-    while True:
-        try:
-            return httpx.get(url, trust_env=False, timeout=30).raise_for_status().json()
-        except httpx.HTTPError:
-            if time.monotonic() > deadline:
-                raise
+    with httpx.Client(trust_env=False, timeout=30) as client:
+        while True:
+            try:
+                return client.get(url).raise_for_status().json()
+            except httpx.HTTPError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)  # looking again is the signal other processes give
 
 
 def environment_of(pid: int) -> dict[str, str]:

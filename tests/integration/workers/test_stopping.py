@@ -6,7 +6,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from gateway.settings import Settings
-from workers import __main__ as worker
+from workers import process as worker
 
 
 class Lossy:
