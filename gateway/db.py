@@ -4,7 +4,7 @@ One block is one transaction: it commits at the end or rolls back whole. The ten
 a real `SET LOCAL` (a `set_config()` call would not reach Citus shards), and row-level security does the rest.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, cast
 from uuid import UUID
@@ -47,6 +47,7 @@ class Database:
             max_overflow=0,
             pool_timeout=10,
             pool_pre_ping=False,
+            pool_use_lifo=True,  # the connection used last has its plans and caches warm
             connect_args={"connect_timeout": 3, "application_name": "catchment"},
         )
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
@@ -57,6 +58,22 @@ class Database:
         async with self._transaction() as session:
             await enter_tenant(session, mandate_id)
             yield session
+
+    @asynccontextmanager
+    async def tenant_connection(
+        self, mandate_id: UUID, settings: Mapping[str, str | int] | None = None
+    ) -> AsyncGenerator[AsyncConnection[Any]]:
+        """Such a transaction for who speaks to the driver: around small statements the layers above cost more than these do.
+
+        `settings` are set for the transaction alone, in the same message as the tenant.
+        """
+        async with self._answering(), self.engine.connect() as pooled:
+            raw = await pooled.get_raw_connection()
+            connection = cast("AsyncConnection[Any]", raw.driver_connection)
+            assignments = [f"SET LOCAL {name} = '{value}'" for name, value in (settings or {}).items()]
+            async with connection.transaction():
+                await connection.execute("; ".join([_entering(mandate_id), *assignments]).encode())
+                yield connection
 
     @asynccontextmanager
     async def routing_session(self) -> AsyncGenerator[AsyncSession]:
@@ -73,18 +90,22 @@ class Database:
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncGenerator[AsyncSession]:
+        async with self._answering(), self._sessions() as session:
+            async with session.begin():
+                yield session
+            for announce in session.info.pop("on_commit", ()):
+                announce()
+
+    @asynccontextmanager
+    async def _answering(self) -> AsyncGenerator[None]:
         try:
-            async with self._sessions() as session:
-                async with session.begin():
-                    yield session
-                for announce in session.info.pop("on_commit", ()):
-                    announce()
+            yield
         except PoolTimeout as error:
             raise StoreUnavailable(
                 "Every database connection is busy; try again in a few seconds."
             ) from error
         except (OperationalError, InterfaceError, PsycopgOperationalError) as error:
-            # The driver's own error comes from COPY, which goes past SQLAlchemy.
+            # The driver's own error comes from what goes past SQLAlchemy.
             if not _is_connection_trouble(error):
                 raise
             raise StoreUnavailable("The database does not answer; try again in a few seconds.") from error
@@ -144,21 +165,21 @@ def emit_on_commit(session: AsyncSession, event: str, /, **fields: Any) -> None:
     on_commit(session, lambda: emit(event, **fields))
 
 
-async def enter_tenant(
-    session: AsyncSession, mandate_id: UUID, *, through: AsyncConnection[Any] | None = None
-) -> None:
-    """From here on the transaction sees this mandate alone: how a routing session follows a route it just read.
+async def enter_tenant(session: AsyncSession, mandate_id: UUID) -> None:
+    """From here on the transaction sees this mandate alone: how a routing session follows a route it just read."""
+    await session.execute(text(_entering(mandate_id)))
+    session.info["mandate_id"] = mandate_id
 
-    `through` is the session's own raw connection, for a caller who sends more along with it.
-    """
+
+async def switch_tenant(connection: AsyncConnection[Any], mandate_id: UUID) -> None:
+    """The same for a `tenant_connection`."""
+    await connection.execute(_entering(mandate_id).encode())
+
+
+def _entering(mandate_id: UUID) -> str:
     if not isinstance(cast("object", mandate_id), UUID):
         raise TypeError("mandate_id must be a UUID")
-    statement = f"SET LOCAL app.mandate_id = '{mandate_id}'"
-    if through is None:
-        await session.execute(text(statement))
-    else:
-        await through.execute(statement.encode())
-    session.info["mandate_id"] = mandate_id
+    return f"SET LOCAL app.mandate_id = '{mandate_id}'"
 
 
 def tenant_of(session: AsyncSession) -> UUID:

@@ -24,6 +24,7 @@ _BLANK_LETTERS = frozenset(map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2
 _SELECTORS = (range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 # Controls, formats (bidi, zero-width, tags), surrogates, private use, unassigned, line and paragraph separators.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _ORIGIN_CHARACTERS = 300  # of any one field: a title is a name, not a place for an essay
 
 _ESCAPED = re.compile(f"{_ESCAPE_OPEN}U\\+((?:10|[0-9A-F])?[0-9A-F]{{4}}){_ESCAPE_CLOSE}")
@@ -77,7 +78,7 @@ def wrap(text: str, origin: Mapping[str, str | None], *, repeatable: bool = Fals
     """
     body = escape(text)
     stated = {name: value[:_ORIGIN_CHARACTERS] for name, value in origin.items() if value}
-    label = escape(json.dumps(stated, ensure_ascii=False))
+    label = escape(_encode(stated))
     words = _derived_words(label + body) if repeatable else _random_words()
     word = next(word for word in words if word not in body and word not in label)
     return f"{_OPEN}untrusted {word} {label}{_CLOSE}\n{body}\n{_OPEN}end {word}{_CLOSE}"

@@ -4,19 +4,22 @@ Both legs first look wide, as if everything were visible, and drop what the view
 the view shows a fair share of the mandate. When too little is left they look further, and when the view is so narrow
 that this does not help, its chunks are listed and both legs search them alone, exactly. So neither scope nor filters
 starve a result. How far a view made us go is remembered for a minute, to begin there; it is a guess about speed only.
+
+Of chunks and texts only what decides their rank is read here; the page of hits reads the rest of what it shows.
 """
 
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
 from gateway.corpus import search_repository as repository
+from gateway.corpus.lexical.scores import Groups, Scores
 from gateway.corpus.lexical.terms import query_terms
 from gateway.corpus.phrases import Phrase, phrase_holders, quoted_phrases
-from gateway.corpus.search_repository import Connection, Found, Neighbour, Space, View
-from gateway.corpus.shelves import Postings, Scores, Shelves
+from gateway.corpus.search_repository import Connection, Neighbour, Seen, Space, State, View
+from gateway.corpus.shelves import Postings, Shelves
 
 DEPTH = 50  # texts per leg that take part in the fusion, at least, and beyond the page
 # How far to go, one after the other: so many times as deep, or the whole view if it shows no more chunks than that.
@@ -31,41 +34,56 @@ HINT_SECONDS = 60.0
 ROUNDS = 5  # of looking past texts that fill a list with their copies
 
 
+class Near(NamedTuple):
+    """The nearest texts with their distances, visible or not, and the visible chunks that hold them."""
+
+    distances: dict[bytes, float]
+    chunks: dict[bytes, list[int]]
+
+    @classmethod
+    def of(cls, found: Iterable[Neighbour]) -> "Near":
+        near = cls({}, {})
+        for text_hash, distance, number in found:
+            near.distances[text_hash] = distance
+            if number is not None:
+                near.chunks.setdefault(text_hash, []).append(number)
+        return near
+
+
 class Candidates:
     """By text hash. A text without a cosine has no vector of the model; one without BM25 was not looked for by words."""
 
     def __init__(self) -> None:
         self.cosines: dict[bytes, float] = {}
         self.bm25: dict[bytes, float] = {}
-        self.chunks: dict[bytes, list[Found]] = {}
-        self.phrases: dict[
-            bytes, float
-        ] = {}  # which part of the query, by words, the text quotes as it stands
+        self.chunks: dict[bytes, list[int]] = {}  # numbers of the visible ones
+        # which part of the query, by words, the text quotes as it stands
+        self.phrases: dict[bytes, float] = {}
 
-    def add(self, rows: Sequence[Found], distances: dict[bytes, float]) -> None:
-        by_text: dict[bytes, list[Found]] = {}
-        for row in rows:
-            by_text.setdefault(row.text_hash, []).append(row)
-        for text_hash, found in by_text.items():
-            self.chunks.setdefault(text_hash, found)
-            distance = distances.get(text_hash, found[0].distance)
+    def add_near(self, near: Near) -> None:
+        self.chunks.update(near.chunks)
+        self.cosines.update({text_hash: 1 - near.distances[text_hash] for text_hash in near.chunks})
+
+    def add(self, rows: Sequence[Seen]) -> None:
+        by_text: dict[bytes, list[int]] = {}
+        for text_hash, _, distance, number in rows:
+            by_text.setdefault(text_hash, []).append(number)
             if distance is not None:
-                self.cosines[text_hash] = 1 - distance
+                self.cosines.setdefault(text_hash, 1 - distance)
+        self.chunks.update(by_text)
 
     def score(self, scores: Scores) -> None:
         """Copies of a text may stand under different headings; the best of them counts."""
-        by_number = {row.number: text_hash for text_hash, rows in self.chunks.items() for row in rows}
+        by_number = {number: text_hash for text_hash, numbers in self.chunks.items() for number in numbers}
         for number, score in scores.of(by_number).items():
             text_hash = by_number[number]
             self.bm25[text_hash] = max(score, self.bm25.get(text_hash, 0.0))
 
     def join(self, other: "Candidates") -> None:
-        """Takes in another mandate's; of a text that both have, this one's sources come first."""
+        """Takes in the scores of another mandate's."""
         self.cosines.update(other.cosines)
         for text_hash, score in other.bm25.items():
             self.bm25[text_hash] = max(score, self.bm25.get(text_hash, 0.0))
-        for text_hash, rows in other.chunks.items():
-            self.chunks.setdefault(text_hash, []).extend(rows)
         self.phrases.update(other.phrases)
 
 
@@ -87,6 +105,14 @@ class Hints:
         self._kept.move_to_end(view.key)
         if len(self._kept) > self._size:
             self._kept.popitem(last=False)
+
+
+class ByWords(NamedTuple):
+    """What the words found: every chunk's score, the best chunks, and the visible chunks with a text of theirs."""
+
+    scores: Scores
+    best: dict[int, float]
+    rows: list[Seen]
 
 
 class Quest:
@@ -111,26 +137,42 @@ class Quest:
         self._scoring: asyncio.Task[Scores] | None = None
 
     async def run(self, query: str, model: str, *, lexical: bool) -> Candidates:
-        state = await repository.read_state(self._connection, self._view.mandate_id, model)
+        known = self._shelves.state(self._view.mandate_id, model)
+        state = known or await self._read_state(model)
+        if lexical and state.languages:
+            state = await self._read_words(query, model, state, remembered=known is not None)
         if not state.languages:
             return Candidates()
         self._share = state.share
-        if lexical:
-            await self._read_words(query, state.languages)
         try:
             return await self._look()
         finally:
             if self._scoring is not None:
                 self._scoring.cancel()
 
-    async def _read_words(self, query: str, languages: Sequence[str]) -> None:
+    async def _read_state(self, model: str) -> State:
+        return await repository.read_state(self._connection, self._view.mandate_id, model)
+
+    async def _read_words(self, query: str, model: str, state: State, *, remembered: bool) -> State:
+        """The state as it turns out to be: when chunks came or went, a language may have come or gone with them."""
+        groups, postings = await self._read_postings(query, state.languages)
+        if remembered:
+            fresh = self._shelves.state(self._view.mandate_id, model) or await self._read_state(model)
+            if fresh.languages != state.languages:
+                groups, postings = await self._read_postings(query, fresh.languages)
+            state = fresh
+        self._shelves.note(postings.kept, model, state)
+        # counted on another core while the database looks for neighbours
+        self._scoring = asyncio.create_task(postings.score(groups, self._depth))
+        self._postings = postings
+        return state
+
+    async def _read_postings(self, query: str, languages: Sequence[str]) -> tuple[Groups, Postings]:
         groups = query_terms(query, languages)
         self._phrases = quoted_phrases(query, languages)
         every = (groups, *(phrase.groups for phrase in self._phrases))
         terms = {term for words in every for group in words for term in group}
-        self._postings = await self._shelves.read(self._connection, self._view.mandate_id, sorted(terms))
-        # counted on another core while the database looks for neighbours
-        self._scoring = asyncio.create_task(self._postings.score(groups, self._depth))
+        return groups, await self._shelves.read(self._connection, self._view.mandate_id, sorted(terms))
 
     async def _look(self) -> Candidates:
         for step in range(self._hints.first_step(self._view), len(STEPS)):
@@ -148,11 +190,12 @@ class Quest:
         neighbours: list[Neighbour] = []
         if self._space:
             neighbours = await repository.nearest(
-                self._connection, self._view.mandate_id, self._space, share=self._share, limit=depth
+                self._connection, self._view, self._space, share=self._share, limit=depth
             )
+        near, words = Near.of(neighbours), await self._by_words(depth, None)
         # An index scan may end early, on its budget; an exact one only with the last vector.
-        cut = bool(self._space) and (self._share is not None or len(neighbours) == depth)
-        return await self._combine(neighbours, depth, cut=cut, only=None)
+        cut = bool(self._space) and (self._share is not None or len(near.distances) == depth)
+        return await self._combine(near, words, depth, cut=cut, only=None)
 
     async def _look_narrow(self, most: int | None) -> Candidates | None:
         """None when the view shows more than that many chunks."""
@@ -167,41 +210,41 @@ class Quest:
             neighbours = await repository.nearest_allowed(
                 self._connection, self._view, self._space, self._depth
             )
-        return await self._combine(neighbours, self._depth, cut=False, only=numbers)
+        words = await self._by_words(self._depth, numbers)
+        return await self._combine(Near.of(neighbours), words, self._depth, cut=False, only=numbers)
+
+    async def _by_words(self, depth: int, only: Sequence[int] | None) -> ByWords | None:
+        if self._scoring is None:
+            return None
+        scores = await self._scoring
+        at_hand = only is None and depth == self._depth
+        best = scores.best if at_hand else await scores.best_of(depth, only)
+        return ByWords(scores, best, await self._visible(best))
 
     async def _combine(
-        self, neighbours: Sequence[Neighbour], depth: int, *, cut: bool, only: Sequence[int] | None
+        self, near: Near, words: ByWords | None, depth: int, *, cut: bool, only: Sequence[int] | None
     ) -> Candidates | None:
-        """Resolves what both legs found. `cut`: there may be neighbours beyond these. `only`: all that is visible."""
+        """What both legs found. `cut`: there may be neighbours beyond these. `only`: all that is visible."""
         found = Candidates()
-        distances = dict(neighbours)
-        scores = await self._scoring if self._scoring else None
-        best: dict[int, float] = {}
-        if scores is not None:
-            best = scores.best if only is None and depth == self._depth else await scores.best_of(depth, only)
-        rows = await self._resolve(found, distances, best)
-        if cut and len(distances.keys() & found.chunks.keys()) < self._limit:
+        found.add_near(near)
+        if cut and len(found.chunks) < self._limit:
             return None
-        if scores is not None:
-            if not await self._fill_up(scores, found, rows, best, depth, only):
+        if words is not None:
+            found.add(words.rows)
+            if not await self._fill_up(words, found, depth, only):
                 return None
-            found.score(scores)
+            found.score(words.scores)
         return found
 
     async def _fill_up(
-        self,
-        scores: Scores,
-        found: Candidates,
-        rows: Sequence[Found],
-        best: dict[int, float],
-        depth: int,
-        only: Sequence[int] | None,
+        self, words: ByWords, found: Candidates, depth: int, only: Sequence[int] | None
     ) -> bool:
         """Sees to it that the words' list fills the answer too; false when the view hides too much of it.
 
         Copies of one text can fill a whole list (a footer under every mail): then the texts found are set aside and
         the rest is ranked again.
         """
+        scores, best, rows = words
         texts = set[bytes]()
         for _ in range(ROUNDS):
             asked = {row.text_hash: sum(number in best for number in row.asked) for row in rows}
@@ -212,18 +255,17 @@ class Quest:
                 return False
             aside = await repository.numbers_of(self._connection, self._view.mandate_id, sorted(texts))
             best = await scores.best_of(depth, only, without=aside)
-            rows = await self._resolve(found, {}, best)
+            rows = await self._visible(best)
+            found.add(rows)
         if self._phrases and self._postings is not None:
             held = await phrase_holders(self._connection, self._view, self._postings, self._phrases, only)
-            for row in await self._resolve(found, {}, list(held)):
-                found.phrases[row.text_hash] = max(held.get(number or 0, 0.0) for number in row.asked)
+            rows = await self._visible(held)
+            found.add(rows)
+            for row in rows:
+                found.phrases[row.text_hash] = max(held.get(number, 0.0) for number in row.asked)
         return True
 
-    async def _resolve(
-        self, found: Candidates, distances: dict[bytes, float], numbers: Sequence[int] | dict[int, float]
-    ) -> list[Found]:
-        if not distances and not numbers:
+    async def _visible(self, numbers: Collection[int]) -> list[Seen]:
+        if not numbers:
             return []
-        rows = await repository.resolve(self._connection, self._view, self._space, distances, numbers)
-        found.add(rows, distances)
-        return rows
+        return await repository.visible(self._connection, self._view, self._space, numbers)

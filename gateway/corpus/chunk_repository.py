@@ -173,12 +173,16 @@ async def move_chunks(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> 
                 language = r.language, model = r.model, token_count = r.token_count
             FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, ordinal integer, locator jsonb, heading_path text,
                 language text, model text, token_count integer)
-            WHERE c.mandate_id = :mandate_id AND c.id = r.id
+            WHERE c.mandate_id = :mandate_id AND c.id = ANY(:ids) AND c.id = r.id
               AND (c.ordinal, c.locator, c.heading_path, c.language, c.model) IS DISTINCT FROM
                   (r.ordinal, r.locator, r.heading_path, r.language, r.model)
             """
         ),
-        {"mandate_id": tenant_of(session), "rows": orjson.dumps(rows).decode()},
+        {
+            "mandate_id": tenant_of(session),
+            "rows": orjson.dumps(rows).decode(),
+            "ids": [row["id"] for row in rows],
+        },
     )
 
 
@@ -295,6 +299,7 @@ async def rewrite_segment(
             UPDATE posting p SET data = r.data
             FROM unnest(CAST(:terms AS text[]), CAST(:data AS bytea[])) AS r(term, data)
             WHERE p.mandate_id = :mandate_id AND p.segment_id = :id AND p.term = r.term
+              AND p.term = ANY(:terms) -- else a table without statistics is read once for every term
             """
         ),
         parameters | {"terms": [term for term, _ in kept], "data": [data for _, data in kept]},
@@ -329,10 +334,14 @@ async def publish(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None
                 updated_at = now(), chunk_count = r.chunk_count, language = coalesce(r.language, d.language),
                 mime_type = coalesce(d.mime_type, r.mime_type)
             FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, chunk_count integer, language text, mime_type text)
-            WHERE d.mandate_id = :mandate_id AND d.id = r.id
+            WHERE d.mandate_id = :mandate_id AND d.id = ANY(:ids) AND d.id = r.id
             """
         ),
-        {"mandate_id": tenant_of(session), "rows": orjson.dumps(rows).decode()},
+        {
+            "mandate_id": tenant_of(session),
+            "rows": orjson.dumps(rows).decode(),
+            "ids": [row["id"] for row in rows],
+        },
     )
 
 

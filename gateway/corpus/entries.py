@@ -143,8 +143,8 @@ def _holding_all(postings: Postings, groups: Sequence[Sequence[str]]) -> list[in
     for group in groups:
         holding = np.zeros(len(shelf), np.bool_)
         for term in group:
-            if term in postings.rows:
-                holding[shelf.find(postings.rows[term])[0]] = True
+            if (impact := postings.impact(term)) is not None:
+                holding[impact.held_at()] = True
         places &= holding
     return shelf.chunk_numbers[places].tolist()
 

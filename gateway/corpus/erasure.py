@@ -137,24 +137,33 @@ async def _withdraw(session: AsyncSession, subject: str, subject_id: str) -> dic
 
 async def _forget(session: AsyncSession, blobs: BlobStore, subject: str, subject_id: str) -> dict[str, int]:
     """What speaks of the subject without hanging on one of its documents."""
+    if subject == "document":
+        return {}
     if subject == "connection":
-        return await _forget_connection(session, UUID(subject_id))
-    if subject == "source":
-        return await repository.forget_items(session, data_source_id=UUID(subject_id))
+        counts = await _forget_connection(session, UUID(subject_id))
+    elif subject == "source":
+        counts = await repository.forget_items(session, data_source_id=UUID(subject_id))
+    else:
+        counts = await _forget_people(session, blobs, subject, subject_id)
+    # Left behind by processes that died before they could say for whom they worked.
+    counts["vector"] = await vector_repository.collect(session, None)
+    return counts
+
+
+async def _forget_people(
+    session: AsyncSession, blobs: BlobStore, subject: str, subject_id: str
+) -> dict[str, int]:
+    """Of a user, or of everybody in the mandate."""
     if subject == "user":
         counts = await insights.forget_user(session, UUID(subject_id))
         counts["account"] = await repository.delete_departed_user(session, UUID(subject_id))
-    elif subject == "mandate":
-        counts = await insights.forget_all(session)
     else:
-        return {}
+        counts = await insights.forget_all(session)
     for connection_id in await repository.connections_of(session, subject, subject_id, revoked=True):
         _add(counts, await _forget_connection(session, connection_id))
     _add(counts, await _withdraw(session, subject, subject_id))
     counts["upload"], unclaimed = await repository.withdraw_uploads(session, _user(subject, subject_id))
     _add(counts, {"blob": await _delete_blobs(session, blobs, unclaimed)})
-    # Left behind by processes that died before they could say for whom they worked.
-    counts["vector"] = await vector_repository.collect(session, None)
     counts["object"] = await blobs.collect_orphans(session)
     return counts
 

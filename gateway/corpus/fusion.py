@@ -8,6 +8,7 @@ cosine by id for vectors); a candidate that a leg does not list counts as that l
 """
 
 from collections.abc import Hashable, Sequence
+from operator import itemgetter
 from typing import Literal, TypeVar
 
 Id = TypeVar("Id", bound=Hashable)
@@ -37,19 +38,19 @@ def fuse(
     if not dense or not lexical:
         share = 1.0 if dense else 0.0
     normalise = _min_max if method == "convex" else _reciprocal_ranks
-    by_dense, by_lexical = normalise(dense), normalise(lexical)
-    fused = {
-        hit: share * by_dense.get(hit, 0.0) + (1 - share) * by_lexical.get(hit, 0.0)
-        for hit in (*by_dense, *by_lexical)
-    }
-    return sorted(fused.items(), key=lambda item: -item[1])
+    fused = {hit: share * score for hit, score in normalise(dense).items()}
+    for hit, score in normalise(lexical).items():
+        fused[hit] = fused.get(hit, 0.0) + (1 - share) * score
+    return sorted(fused.items(), key=itemgetter(1), reverse=True)
 
 
 def _min_max(hits: Sequence[tuple[Id, float]]) -> dict[Id, float]:
     scores = [score for _, score in hits]
     low, high = min(scores, default=0.0), max(scores, default=0.0)
-    # all equal: they are all the best there is
-    return {hit: (score - low) / (high - low) if high > low else 1.0 for hit, score in hits}
+    if high <= low:
+        return {hit: 1.0 for hit, _ in hits}  # all equal: they are all the best there is
+    span = high - low
+    return {hit: (score - low) / span for hit, score in hits}
 
 
 def _reciprocal_ranks(hits: Sequence[tuple[Id, float]]) -> dict[Id, float]:

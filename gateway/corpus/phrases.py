@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gateway.corpus import search_repository as repository
+from gateway.corpus.lexical.scores import Groups
 from gateway.corpus.lexical.terms import query_terms
 from gateway.corpus.search_repository import View
-from gateway.corpus.shelves import Groups, Postings
+from gateway.corpus.shelves import Postings
 
 CHECKED = 300  # chunks read per phrase, best by BM25 first
 
@@ -72,7 +73,7 @@ def _holding_all(postings: Postings, groups: Groups, only: Sequence[int] | None)
     shelf = postings.kept.shelf
 
     def places(group: Sequence[str]) -> NDArray[np.int64]:
-        found = [shelf.find(postings.rows[term])[0] for term in group if term in postings.rows]
+        found = [impact.held_at() for term in group if (impact := postings.impact(term))]
         return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
 
     if not groups:

@@ -10,8 +10,6 @@ from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from gateway.corpus import search_repository as repository
 from gateway.corpus.boundary import wrap
 from gateway.corpus.candidates import Candidates, Hints, Quest
@@ -33,9 +31,9 @@ from gateway.corpus.search_models import (
     Viewer,
     check_query,
 )
-from gateway.corpus.search_repository import Connection, Found, Space, View
+from gateway.corpus.search_repository import Connection, Found, Space, View, halfvec_literal
 from gateway.corpus.shelves import Shelves
-from gateway.db import COMMONS, Database, enter_tenant, new_id, raw_connection
+from gateway.db import COMMONS, Database, new_id, switch_tenant
 from gateway.metrics import SEARCH_SECONDS, SEARCHES
 
 __all__ = [
@@ -95,13 +93,11 @@ async def answer(
     began = time.perf_counter()
     space = None if query.method == "bm25" else await _space(embedder, query.q)
     ranked = query.limit if reranker is None else max(query.limit, RERANKED)
-    looked = _Look(embedder, viewer, query, space, ranked)
-    async with db.tenant_session(COMMONS) as session:
-        hits = await looked.hits(session)
+    look = _Look(db, embedder, viewer, query, space, ranked)
+    hits = await look.hits()
     if reranker is not None and hits:
         hits = (await _reranked(reranker, query.q, hits))[: query.limit]
-        async with db.tenant_session(COMMONS) as session:  # that took its time: what may be seen now?
-            hits = await looked.still_visible(session, hits)
+        hits = await look.still_visible(hits)  # that took its time: what may be seen now?
     elapsed = time.perf_counter() - began
     SEARCHES.labels(query.origin).inc()
     SEARCH_SECONDS.observe(elapsed)
@@ -117,50 +113,73 @@ class _Look:
     """One search: the commons, the caller's mandate, and the page of both."""
 
     def __init__(
-        self, embedder: Embedder, viewer: Viewer, query: SearchQuery, space: Space | None, limit: int
+        self,
+        db: Database,
+        embedder: Embedder,
+        viewer: Viewer,
+        query: SearchQuery,
+        space: Space | None,
+        limit: int,
     ) -> None:
-        self._embedder, self._viewer, self._query = embedder, viewer, query
+        self._db, self._embedder, self._viewer, self._query = db, embedder, viewer, query
         self._space, self._limit = space, limit
 
-    async def hits(self, session: AsyncSession) -> list[Hit]:
-        """`session` is one of the commons.
+    async def hits(self) -> list[Hit]:
+        """One connection serves both mandates: searches that held one while waiting for a second could wait for each other."""
+        own = self._view(self._viewer.mandate_id)
+        found: list[tuple[View, Candidates]] = []
+        async with self._db.tenant_connection(COMMONS, repository.SETTINGS) as connection:
+            if own.mandate_id != COMMONS:
+                if await repository.holds_chunks(connection):
+                    commons = self._view(COMMONS)
+                    found.append((commons, await self._candidates(connection, commons)))
+                await switch_tenant(connection, own.mandate_id)
+            found.insert(0, (own, await self._candidates(connection, own)))
+            return await self._page(connection, found)
 
-        One connection serves both mandates: searches that held one while waiting for a second could wait for each other.
-        """
-        connection = await raw_connection(session)
-        commons_holds_something = await repository.begin(connection)
-        own, shared = self._viewer.mandate_id, None
-        if own != COMMONS:
-            if commons_holds_something:
-                shared = await self._candidates(connection, COMMONS)
-            await enter_tenant(session, own, through=connection)
-        found = await self._candidates(connection, own)
-        if shared is not None:
-            found.join(shared)  # in one list, so that the scores of both mandates compare
-        scores = self._fused(found)
-        best = sorted(scores, key=lambda text_hash: -scores[text_hash])[: self._limit]
-        return [_hit(found, text_hash, scores[text_hash]) for text_hash in best]
-
-    async def still_visible(self, session: AsyncSession, hits: Sequence[Hit]) -> list[Hit]:
+    async def still_visible(self, hits: Sequence[Hit]) -> list[Hit]:
         """The hits without what was revoked, deleted or hidden since they were found."""
-        connection = await raw_connection(session)
-        await repository.begin(connection)
-        hashes = [bytes.fromhex(hit.citation.content_hash) for hit in hits]
-        rows: list[Found] = []
-        for mandate_id in (COMMONS, self._viewer.mandate_id):
-            await enter_tenant(session, mandate_id)
-            rows += await repository.resolve(connection, self._view(mandate_id), None, hashes, ())
-        visible = {row.chunk_id for row in rows}
+        ids = [source.chunk_id for hit in hits for source in hit.sources]
+        visible = set[UUID]()
+        async with self._db.tenant_connection(COMMONS, repository.SETTINGS) as connection:
+            for mandate_id in (COMMONS, self._viewer.mandate_id):
+                await switch_tenant(connection, mandate_id)
+                visible |= await repository.still_visible(connection, self._view(mandate_id), ids)
         return [kept for hit in hits if (kept := _narrowed(hit, visible)) is not None]
 
-    async def _candidates(self, connection: Connection, mandate_id: UUID) -> Candidates:
-        quest = Quest(
-            connection, self._view(mandate_id), _shelves, _hints, space=self._space, limit=self._limit
-        )
+    async def _candidates(self, connection: Connection, view: View) -> Candidates:
+        quest = Quest(connection, view, _shelves, _hints, space=self._space, limit=self._limit)
         return await quest.run(self._query.q, self._embedder.model, lexical=self._query.method != "dense")
 
     def _view(self, mandate_id: UUID) -> View:
         return View(mandate_id, self._viewer.user_id, self._query.filters())
+
+    async def _page(self, connection: Connection, found: Sequence[tuple[View, Candidates]]) -> list[Hit]:
+        """The best of what was found in each mandate; of a text that both have, the first one's sources come first."""
+        every = Candidates()
+        for _, candidates in found:
+            every.join(candidates)  # in one list, so that the scores of both mandates compare
+        scores = self._fused(every)
+        ranked = sorted(scores, key=lambda text_hash: -scores[text_hash])
+        hits: list[Hit] = []
+        # What was revoked meanwhile leaves gaps, for those who come next.
+        while ranked and (gaps := self._limit - len(hits)) > 0:
+            best, ranked = ranked[:gaps], ranked[gaps:]
+            chunks = await self._chunks(connection, found, best)
+            hits += [_hit(every, chunks[text], scores[text]) for text in best if text in chunks]
+        return hits
+
+    async def _chunks(
+        self, connection: Connection, found: Sequence[tuple[View, Candidates]], texts: Sequence[bytes]
+    ) -> dict[bytes, list[Found]]:
+        chunks: dict[bytes, list[Found]] = {}
+        for view, candidates in found:
+            numbers = [number for text_hash in texts for number in candidates.chunks.get(text_hash, ())]
+            if numbers and len(found) > 1:
+                await switch_tenant(connection, view.mandate_id)
+            for chunk in await repository.page(connection, view, numbers) if numbers else ():
+                chunks.setdefault(chunk.text_hash, []).append(chunk)
+        return chunks
 
     def _fused(self, found: Candidates) -> dict[bytes, float]:
         method = self._query.method
@@ -183,13 +202,12 @@ async def _space(embedder: Embedder, q: str) -> Space | None:
         vector = (await embedder.embed([q]))[0]
     except EmbedderUnavailable:
         return None
-    literal = "[" + ",".join(f"{value:.5g}" for value in vector.tolist()) + "]"
-    return Space(embedder.model, embedder.dimensions, literal)
+    return Space(embedder.model, embedder.dimensions, halfvec_literal(vector))
 
 
-def _hit(found: Candidates, text_hash: bytes, score: float) -> Hit:
-    sources = [citation_of(chunk) for chunk in found.chunks[text_hash]]
-    citation, first = sources[0], found.chunks[text_hash][0]
+def _hit(found: Candidates, chunks: Sequence[Found], score: float) -> Hit:
+    sources = [citation_of(chunk) for chunk in chunks]
+    citation, first = sources[0], chunks[0]
     return Hit(
         chunk_id=citation.chunk_id,
         document_id=citation.document_id,
@@ -203,8 +221,8 @@ def _hit(found: Candidates, text_hash: bytes, score: float) -> Hit:
         token_count=first.token_count,
         language=first.language,
         scope=first.scope,
-        cosine=found.cosines.get(text_hash),
-        bm25=found.bm25.get(text_hash),
+        cosine=found.cosines.get(first.text_hash),
+        bm25=found.bm25.get(first.text_hash),
     )
 
 
@@ -220,8 +238,8 @@ def origin_of(chunk: Found) -> dict[str, str | None]:
     }
 
 
-def _narrowed(hit: Hit, visible: set[str]) -> Hit | None:
-    sources = [source for source in hit.sources if str(source.chunk_id) in visible]
+def _narrowed(hit: Hit, visible: set[UUID]) -> Hit | None:
+    sources = [source for source in hit.sources if source.chunk_id in visible]
     if not sources or sources == hit.sources:
         return hit if sources else None
     first = sources[0]

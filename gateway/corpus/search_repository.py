@@ -6,6 +6,7 @@ plan must know beforehand, such as the model of a partial index, is written out.
 for their values.
 """
 
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,9 @@ from functools import lru_cache
 from typing import Any, LiteralString, NamedTuple, cast
 from uuid import UUID
 
+import numpy as np
+import orjson
+from numpy.typing import NDArray
 from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg.sql import quote
 from sqlalchemy import text
@@ -63,7 +67,10 @@ _CHUNKS = "chunk c JOIN document d ON d.mandate_id = c.mandate_id AND d.id = c.d
 class Statements(NamedTuple):
     """What depends on which filters are given. `d` is the document, `c` the chunk."""
 
-    resolve: bytes
+    sources: str  # the visible chunks with the text of `t`, to be joined
+    visible: bytes
+    page: bytes
+    still: bytes
     allowed: bytes
     nearest_allowed: bytes
     texts: bytes
@@ -73,39 +80,44 @@ class Statements(NamedTuple):
 def statements(given: tuple[str, ...]) -> Statements:
     # The one predicate of the corpus browser, in this driver's spelling.
     view = " AND ".join([VISIBLE.replace(":viewer", "%(viewer)s"), *(_CLAUSES[name] for name in given)])
+    sources = f"""
+            LATERAL (SELECT c.number FROM {_CHUNKS}
+                WHERE c.mandate_id = %(mandate_id)s AND c.text_hash = t.text_hash AND {view}
+                ORDER BY c.number LIMIT {SOURCES}) f"""
     return Statements(
-        # Ids, times and locators as text: most rows are candidates that no page will show.
-        resolve=f"""
-            WITH wanted AS (
-                SELECT text_hash, array_agg(number) AS asked, bool_or(near) AS near FROM (
-                    SELECT text_hash, NULL::bigint AS number, true AS near
-                    FROM unnest(%(hashes)s::bytea[]) AS h(text_hash)
-                    UNION ALL
-                    SELECT c.text_hash, c.number, false FROM unnest(%(numbers)s::bigint[]) AS n(number)
-                    JOIN chunk c ON c.mandate_id = %(mandate_id)s AND c.number = n.number) either
-                GROUP BY text_hash)
-            SELECT w.text_hash, w.asked, v.embedding <=> %(query)s::halfvec AS distance, f.*
-            FROM wanted w CROSS JOIN LATERAL (
-                SELECT c.number, c.id::text AS chunk_id, c.text, c.locator::text, c.heading_path, c.token_count,
-                    c.language, d.id::text AS document_id, d.source_kind, d.title, d.uri, d.scope,
-                    d.connection_id::text, d.indexed_revision, d.indexed_version, d.verified_at::text
-                FROM {_CHUNKS} WHERE c.mandate_id = %(mandate_id)s AND c.text_hash = w.text_hash AND {view}
-                ORDER BY c.number LIMIT {SOURCES}) f
-            -- a null key ends the lookup before it begins: the distance of a neighbour is known
-            LEFT JOIN text_vector v ON v.mandate_id = %(mandate_id)s AND v.model = %(model)s
-                AND v.text_hash = CASE WHEN NOT w.near THEN w.text_hash END
+        sources=sources,
+        visible=f"""
+            SELECT t.text_hash, t.asked, v.embedding <=> %(query)s::halfvec AS distance, f.number
+            FROM (SELECT c.text_hash, array_agg(c.number) AS asked FROM unnest(%(numbers)s::bigint[]) AS n(number)
+                JOIN chunk c ON c.mandate_id = %(mandate_id)s AND c.number = n.number GROUP BY c.text_hash) t
+            CROSS JOIN {sources}
+            LEFT JOIN text_vector v
+                ON v.mandate_id = %(mandate_id)s AND v.model = %(model)s AND v.text_hash = t.text_hash
+            """.encode(),
+        # Ids, times and locators as text: they are taken apart where they are needed.
+        page=f"""
+            SELECT c.text_hash, c.number, c.id::text, c.text, c.locator::text, c.heading_path, c.token_count, c.language,
+                d.id::text, d.source_kind, d.title, d.uri, d.scope, d.connection_id::text, d.indexed_revision,
+                d.indexed_version, d.verified_at::text
+            FROM {_CHUNKS} WHERE c.mandate_id = %(mandate_id)s AND c.number = ANY(%(numbers)s::bigint[]) AND {view}
+            ORDER BY c.number
+            """.encode(),
+        still=f"""
+            SELECT c.id FROM {_CHUNKS} WHERE c.mandate_id = %(mandate_id)s AND c.id = ANY(%(ids)s::uuid[]) AND {view}
             """.encode(),
         allowed=f"""
             SELECT c.number FROM {_CHUNKS} WHERE d.mandate_id = %(mandate_id)s AND {view} LIMIT %(limit)s
             """.encode(),
         # OFFSET 0 keeps the planner from reading all vectors to find a few thousand of them.
         nearest_allowed=f"""
-            SELECT t.text_hash, n.distance
-            FROM (SELECT DISTINCT c.text_hash FROM {_CHUNKS} WHERE d.mandate_id = %(mandate_id)s AND {view}) t
-            CROSS JOIN LATERAL (
-                SELECT v.embedding <=> %(query)s::halfvec AS distance FROM text_vector v
-                WHERE v.mandate_id = %(mandate_id)s AND v.model = %(model)s AND v.text_hash = t.text_hash OFFSET 0) n
-            ORDER BY n.distance LIMIT %(limit)s
+            SELECT t.text_hash, t.distance, f.number FROM (
+                SELECT h.text_hash, n.distance
+                FROM (SELECT DISTINCT c.text_hash FROM {_CHUNKS} WHERE d.mandate_id = %(mandate_id)s AND {view}) h
+                CROSS JOIN LATERAL (
+                    SELECT v.embedding <=> %(query)s::halfvec AS distance FROM text_vector v
+                    WHERE v.mandate_id = %(mandate_id)s AND v.model = %(model)s AND v.text_hash = h.text_hash OFFSET 0) n
+                ORDER BY n.distance LIMIT %(limit)s) t
+            CROSS JOIN {sources}
             """.encode(),
         texts=f"""
             SELECT c.number, c.text FROM {_CHUNKS}
@@ -134,18 +146,17 @@ class Space(NamedTuple):
     query: str  # as a halfvec literal
 
 
-_BEGIN = f"""
-SELECT EXISTS (SELECT FROM segment), set_config('plan_cache_mode', 'force_generic_plan', true),
-       set_config('hnsw.iterative_scan', 'strict_order', true),
-       set_config('hnsw.max_scan_tuples', '{MAX_SCAN_TUPLES}', true),
-       set_config('hnsw.ef_search', '{LEAST_EF_SEARCH}', true)
-""".encode()
+def halfvec_literal(vector: NDArray[np.float32]) -> str:
+    return orjson.dumps(np.ascontiguousarray(vector), option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
-async def begin(connection: Connection) -> bool:
-    """Says how every statement of this transaction is run; true if the tenant at its beginning has any chunk."""
-    cursor = await connection.execute(_BEGIN)
-    return bool((await cursor.fetchall())[0][0])
+# How every statement of a search is run.
+SETTINGS: dict[str, str | int] = {
+    "plan_cache_mode": "force_generic_plan",
+    "hnsw.iterative_scan": "strict_order",
+    "hnsw.max_scan_tuples": MAX_SCAN_TUPLES,
+    "hnsw.ef_search": LEAST_EF_SEARCH,
+}
 
 
 class State(NamedTuple):
@@ -181,88 +192,133 @@ async def read_state(connection: Connection, mandate_id: UUID, model: str) -> St
     return State(languages, share if settled else None)
 
 
+async def holds_chunks(connection: Connection) -> bool:
+    """Whether the tenant has any chunk at all."""
+    cursor = await connection.execute("SELECT EXISTS (SELECT FROM segment)")
+    return bool((await cursor.fetchall())[0][0])
+
+
 # -- the lexical leg
 
 _POSTINGS = """
-SELECT NULL::text, id, version, NULL::bytea FROM segment WHERE mandate_id = %(mandate_id)s
+SELECT NULL::text, NULL::bytea, string_agg(uuid_send(id) || int4send(version), ''::bytea ORDER BY id)
+FROM segment WHERE mandate_id = %(mandate_id)s
 UNION ALL
-SELECT term, segment_id, 0, data FROM posting WHERE mandate_id = %(mandate_id)s AND term = ANY(%(terms)s)
+SELECT term, uuid_send(segment_id), data FROM posting WHERE mandate_id = %(mandate_id)s AND term = ANY(%(terms)s)
 """
-PostingRow = tuple[str | None, UUID, int, bytes | None]
+PostingRow = tuple[str, bytes, bytes]  # term, segment, packed postings
+_VERSION = struct.Struct(">16si")
 
 
-async def read_postings(connection: Connection, mandate_id: UUID, terms: Sequence[str]) -> list[PostingRow]:
-    """Every segment (a row without a term) and the terms' postings, of one and the same moment."""
+async def read_postings(
+    connection: Connection, mandate_id: UUID, terms: Sequence[str]
+) -> tuple[bytes, list[PostingRow]]:
+    """Every segment with its version, packed, and the terms' postings, of one and the same moment."""
     cursor = await connection.execute(
         _POSTINGS, {"mandate_id": mandate_id, "terms": list(terms)}, prepare=True, binary=True
     )
-    return cast("list[PostingRow]", await cursor.fetchall())
+    rows = cast("list[tuple[str | None, bytes, bytes]]", await cursor.fetchall())
+    versions = next(data for term, _, data in rows if term is None)
+    return versions or b"", [cast("PostingRow", row) for row in rows if row[0] is not None]
+
+
+def segment_versions(packed: bytes) -> dict[bytes, int]:
+    """Segment → its version, in the order of their ids."""
+    return dict(_VERSION.iter_unpack(packed))
 
 
 async def read_directories(
-    connection: Connection, mandate_id: UUID, segment_ids: Sequence[UUID]
-) -> list[tuple[UUID, int, bytes]]:
+    connection: Connection, mandate_id: UUID, segments: Sequence[bytes]
+) -> list[tuple[bytes, int, bytes]]:
     cursor = await connection.execute(
-        "SELECT id, version, directory FROM segment WHERE mandate_id = %s AND id = ANY(%s)",
-        (mandate_id, list(segment_ids)),
+        "SELECT uuid_send(id), version, directory FROM segment WHERE mandate_id = %s AND id = ANY(%s)",
+        (mandate_id, [UUID(bytes=segment) for segment in segments]),
         binary=True,
     )
-    return cast("list[tuple[UUID, int, bytes]]", await cursor.fetchall())
+    return cast("list[tuple[bytes, int, bytes]]", await cursor.fetchall())
 
 
 # -- the dense leg
 
-Neighbour = tuple[bytes, float]  # text hash, cosine distance
+# Text hash, cosine distance, and a visible chunk with the text; none: it is there, but not to be seen.
+Neighbour = tuple[bytes, float, int | None]
 
 
 @lru_cache(maxsize=512)
-def nearest_statement(mandate_id: UUID, model: str, width: int, limit: int, *, indexed: bool) -> bytes:
+def nearest_statement(
+    mandate_id: UUID, model: str, width: int, limit: int, sources: str, *, indexed: bool
+) -> bytes:
     """What decides the plan is written out – whose vectors, which model's, how many – so that it finds the partial index, and
-    is right for a mandate of any size.
+    is right for a mandate of any size. Without sources it is the bare index query.
     """
     name, most = quote(model).replace("%", "%%"), int(limit)
     where = f"FROM text_vector WHERE mandate_id = '{UUID(int=mandate_id.int)}' AND model = {name}"
-    tail = f"""
+    near = f"""
         SELECT text_hash, embedding <=> %(query)s::halfvec AS distance {where} AND NOT settled
         ORDER BY distance LIMIT {most}"""
-    if not indexed:
-        return tail.encode()
-    near = f"""
-        SELECT text_hash, (embedding::halfvec({int(width)})) <=> %(query)s::halfvec({int(width)}) AS distance {where}
-        AND settled ORDER BY distance LIMIT {most}"""
-    return f"({near}) UNION ALL ({tail})".encode()
+    if indexed:
+        near = f"""
+        (SELECT text_hash, (embedding::halfvec({int(width)})) <=> %(query)s::halfvec({int(width)}) AS distance {where}
+        AND settled ORDER BY distance LIMIT {most}) UNION ALL ({near}) ORDER BY distance LIMIT {most}"""
+    if not sources:
+        return near.encode()
+    return f"""
+        WITH t AS MATERIALIZED ({near})
+        SELECT t.text_hash, t.distance, f.number FROM t LEFT JOIN {sources} ON true""".encode()
 
 
 async def nearest(
-    connection: Connection, mandate_id: UUID, space: Space, *, share: float | None, limit: int
+    connection: Connection, view: View, space: Space, *, share: float | None, limit: int
 ) -> list[Neighbour]:
-    """The mandate's nearest texts, best first: settled ones by the index, the rest exactly. Visibility comes later."""
+    """The mandate's nearest texts: settled ones by the index, the rest exactly; whether visible or not, but saying so."""
     # Twice what is wanted, because the end of a list as long as ef_search is poor; and the more the smaller the share,
     # because other mandates' vectors take their places in the list before they are dropped.
     width = min(int(max(2 * limit, LEAST_EF_SEARCH) / (share or 1.0)), MOST_EF_SEARCH)
-    if width != LEAST_EF_SEARCH:
+    if width != LEAST_EF_SEARCH:  # and stays so: whoever looks again looks further
         await connection.execute(f"SET LOCAL hnsw.ef_search = {width}".encode())
-    cursor = await connection.execute(
-        nearest_statement(mandate_id, space.model, space.dimensions, limit, indexed=share is not None),
-        {"query": space.query},
-        prepare=True,
-        binary=True,
+    statement = nearest_statement(
+        view.mandate_id, space.model, space.dimensions, limit, view.sql.sources, indexed=share is not None
     )
-    found = cast("list[Neighbour]", await cursor.fetchall())
-    if width != LEAST_EF_SEARCH:
-        await connection.execute(f"SET LOCAL hnsw.ef_search = {LEAST_EF_SEARCH}".encode())
-    return sorted(found, key=lambda neighbour: neighbour[1])[:limit]
+    cursor = await connection.execute(
+        statement, {**view.parameters, "query": space.query}, prepare=True, binary=True
+    )
+    return cast("list[Neighbour]", await cursor.fetchall())
 
 
 # -- what the view lets through
 
 
-class Found(NamedTuple):
+class Seen(NamedTuple):
     """A visible chunk; `asked` are the chunk numbers asked for that have its text."""
 
     text_hash: bytes
-    asked: list[int | None]
+    asked: list[int]
     distance: float | None
+    number: int
+
+
+async def visible(
+    connection: Connection, view: View, space: Space | None, numbers: Iterable[int]
+) -> list[Seen]:
+    """Every visible chunk with the text of one of these chunks, and how far that is from the query."""
+    cursor = await connection.execute(
+        view.sql.visible,
+        {
+            **view.parameters,
+            "numbers": _listed(numbers),
+            "model": space.model if space else None,
+            "query": space.query if space else None,
+        },
+        prepare=True,
+        binary=True,
+    )
+    return list(map(Seen._make, await cursor.fetchall()))
+
+
+class Found(NamedTuple):
+    """A chunk, ready to be cited."""
+
+    text_hash: bytes
     number: int
     chunk_id: str
     text: str
@@ -281,28 +337,28 @@ class Found(NamedTuple):
     verified_at: str | None
 
 
-async def resolve(
-    connection: Connection, view: View, space: Space | None, hashes: Iterable[bytes], numbers: Iterable[int]
-) -> list[Found]:
-    """Every visible chunk with one of these texts, or with the text of one of these chunks, ready to be cited.
+async def page(connection: Connection, view: View, numbers: Iterable[int]) -> list[Found]:
+    """These chunks, in one round trip for a page of hits.
 
-    The last statement of a search, and one round trip for all its candidates. It looks at scope and connections itself,
-    so what was revoked while the search ran is not served. Distances are of texts found by number alone.
+    The last statement of a search. It looks at scope and connections once more, so what was revoked while the search ran
+    is not served.
     """
+    parameters = {**view.parameters, "numbers": _listed(numbers)}
+    cursor = await connection.execute(view.sql.page, parameters, prepare=True, binary=True)
+    return list(map(Found._make, await cursor.fetchall()))
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    """Written out here: the driver's own way takes longer than the lookup."""
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+async def still_visible(connection: Connection, view: View, chunk_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of the chunks that the view shows now."""
     cursor = await connection.execute(
-        view.sql.resolve,
-        {
-            **view.parameters,
-            # written out here: the driver's own way takes longer than the lookup
-            "hashes": "{" + ",".join(f'"\\\\x{text_hash.hex()}"' for text_hash in hashes) + "}",
-            "numbers": "{" + ",".join(map(str, numbers)) + "}",
-            "model": space.model if space else None,
-            "query": space.query if space else None,
-        },
-        prepare=True,
-        binary=True,
+        view.sql.still, {**view.parameters, "ids": list(chunk_ids)}, binary=True
     )
-    return [Found(*row) for row in await cursor.fetchall()]
+    return {row[0] for row in await cursor.fetchall()}
 
 
 async def numbers_of(connection: Connection, mandate_id: UUID, hashes: Sequence[bytes]) -> list[int]:

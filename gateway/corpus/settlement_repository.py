@@ -58,11 +58,12 @@ async def mark(session: AsyncSession, model: str, *, settled: bool, limit: int) 
     rows = await session.scalars(
         text(
             f"""
-            UPDATE text_vector v SET settled = :settled FROM (
+            UPDATE text_vector SET settled = :settled
+            -- An array, not a join: just after a first load there are no statistics, and a join reads the mandate once a row.
+            WHERE mandate_id = :mandate_id AND model = :model AND text_hash = ANY(ARRAY(
                 SELECT text_hash FROM text_vector
                 WHERE mandate_id = :mandate_id AND model = :model AND {"NOT settled" if settled else "settled"}
-                ORDER BY text_hash LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED) chosen
-            WHERE v.mandate_id = :mandate_id AND v.model = :model AND v.text_hash = chosen.text_hash
+                ORDER BY text_hash LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED))
             RETURNING 1
             """
         ),

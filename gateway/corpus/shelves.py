@@ -1,41 +1,58 @@
 """Directories of lexical segments, kept in memory so that a search reads only the postings of its words.
 
 A directory is valid for one version of its segment; which versions are current, every search reads together with its
-postings, so a kept shelf is never stale. Memory is bounded: the mandates searched longest ago are forgotten first.
+postings, so what is kept is never stale. With them are kept the most frequent words, counted out, because theirs are the
+longest postings and the most often asked for; and what else holds for as long as no chunk comes or goes. Memory is bounded:
+the mandates searched longest ago are forgotten first.
 """
 
 import asyncio
-import math
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gateway.corpus import search_repository as repository
-from gateway.corpus.lexical.bm25 import K1, B, Shelf
+from gateway.corpus.lexical.bm25 import Shelf
 from gateway.corpus.lexical.postings import Directory
+from gateway.corpus.lexical.scores import Groups, Impact, Rows, Scores, impact_of
+from gateway.corpus.search_repository import Connection, State
 from gateway.errors import StoreUnavailable
 
-MAX_CHUNKS = 2_000_000  # about 40 bytes each
-
-Groups = Sequence[Sequence[str]]
-Rows = Mapping[str, Sequence[tuple[int, bytes]]]
+MAX_CHUNKS = 1_000_000  # about 50 bytes each, and 4 for every frequent word
+MOST_FREQUENT = 48  # words per mandate that are kept counted out
+STATE_SECONDS = 60.0
 
 
 class SegmentChanged(Exception):
     """A segment was rewritten between two statements; read again."""
 
 
-class Kept(NamedTuple):
-    """One mandate's segments end to end; `places` numbers them in that order."""
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """One mandate's segments end to end, as they were when their versions were `versions`."""
 
-    places: dict[UUID, int]
-    versions: dict[UUID, int]
+    versions: bytes  # as the database tells them
+    places: dict[bytes, int]  # segment → its number in that order
     directories: list[Directory]
     shelf: Shelf
+    frequent: dict[str, Impact] = field(default_factory=dict[str, Impact])
+    states: dict[str, tuple[State, float]] = field(default_factory=dict[str, tuple[State, float]])
+
+    def state(self, model: str) -> State | None:
+        state, until = self.states.get(model, (None, 0.0))
+        return state if until > time.monotonic() else None
+
+    def remember(self, impacts: dict[str, Impact]) -> None:
+        """Keeps the frequent among them; the ones asked for longest ago make room."""
+        for term, impact in impacts.items():
+            if impact.places is None:
+                self.frequent.pop(term, None)
+                self.frequent[term] = impact
+        while len(self.frequent) > MOST_FREQUENT:
+            del self.frequent[next(iter(self.frequent))]
 
 
 class Postings(NamedTuple):
@@ -43,79 +60,25 @@ class Postings(NamedTuple):
 
     kept: Kept
     rows: Rows
+    known: dict[str, Impact]  # of the frequent terms, for which no rows were read
 
-    async def score(self, groups: Groups, limit: int) -> "Scores":
+    def impact(self, term: str) -> Impact | None:
+        """None when no chunk holds the term."""
+        rows = self.rows.get(term)
+        return self.known.get(term) if rows is None else impact_of(rows, self.kept.shelf)
+
+    async def score(self, groups: Groups, limit: int) -> Scores:
         """Every chunk's BM25, with the best already picked; off the event loop."""
-        return await asyncio.to_thread(Scores, self, groups, limit)
+        impacts = dict[str, Impact]()
+        scores = await asyncio.to_thread(self._score, groups, limit, impacts)
+        self.kept.remember(impacts)
+        return scores
 
-
-class Scores:
-    """BM25 of every chunk for one query: the same sums as `bm25.score`, kept, because the search asks twice.
-
-    First for the best, while the database looks for neighbours; then for the neighbours, whichever they turn out to be.
-    """
-
-    def __init__(self, postings: Postings, groups: Groups, limit: int) -> None:
-        self._kept = postings.kept
-        shelf = self._kept.shelf
-        norms = shelf.norms(K1, B)
-        self._scores = np.zeros(len(shelf), np.float32)
-        for group, weight in Counter(map(tuple, groups)).items():
-            found = [shelf.find(postings.rows[term]) for term in group if term in postings.rows]
-            if found:
-                places, frequencies = found[0] if len(found) == 1 else _highest(found, len(shelf))
-                # more than there are only while rows still name a chunk that is already dead
-                holding = min(len(places), shelf.chunks)
-                idf = math.log(1 + (shelf.chunks - holding + 0.5) / (holding + 0.5))
-                self._scores[places] += np.float32(weight * idf) * (
-                    frequencies / (frequencies + norms[places])
-                )
-        self._scores[~shelf.servable(None)] = 0
-        self.best = self._best(self._scores, limit)
-
-    async def best_of(
-        self, limit: int, only: Sequence[int] | None, *, without: Sequence[int] = ()
-    ) -> dict[int, float]:
-        """The best among some chunks, or among all but some. What the statistics count stays the same."""
-        return await asyncio.to_thread(self._narrowed, limit, only, without)
-
-    def of(self, chunk_numbers: Iterable[int]) -> dict[int, float]:
-        """Chunk number to score, zero included; chunks that are not on the shelf are left out."""
-        places = self._kept.shelf.places_of(chunk_numbers)
-        return self._listed(places)
-
-    def _narrowed(self, limit: int, only: Sequence[int] | None, without: Sequence[int]) -> dict[int, float]:
-        shelf, scores = self._kept.shelf, self._scores.copy()
-        if only is not None:
-            mask = np.zeros(len(shelf), np.bool_)
-            mask[shelf.places_of(only)] = True
-            scores[~mask] = 0
-        scores[shelf.places_of(without)] = 0
-        return self._best(scores, limit)
-
-    def _best(self, scores: NDArray[np.float32], limit: int) -> dict[int, float]:
-        places = np.flatnonzero(scores)
-        if 0 < limit < len(places):
-            found = scores[places]
-            places = places[found >= np.partition(found, len(found) - limit)[len(found) - limit]]
-        # equal scores are cut by chunk number, so that the same question has the same answer
-        order = np.lexsort((self._kept.shelf.chunk_numbers[places], -scores[places]))[:limit]
-        return self._listed(places[order])
-
-    def _listed(self, places: NDArray[np.int64]) -> dict[int, float]:
-        numbers: list[int] = self._kept.shelf.chunk_numbers[places].tolist()
-        return dict(zip(numbers, self._scores[places].tolist(), strict=True))
-
-
-def _highest(
-    found: Sequence[tuple[NDArray[np.int64], NDArray[np.float32]]], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Alternatives are one word: a chunk counts once, by the most frequent of them."""
-    highest = np.zeros(size, np.float32)
-    for places, frequencies in found:
-        highest[places] = np.maximum(highest[places], frequencies)
-    places = np.flatnonzero(highest)
-    return places, highest[places]
+    def _score(self, groups: Groups, limit: int, impacts: dict[str, Impact]) -> Scores:
+        for term in {term for group in groups for term in group}:
+            if (impact := self.impact(term)) is not None:
+                impacts[term] = impact
+        return Scores(self.kept.shelf, groups, impacts, limit)
 
 
 class Shelves:
@@ -123,9 +86,17 @@ class Shelves:
         self._kept: OrderedDict[UUID, Kept] = OrderedDict()
         self._max_chunks = max_chunks
 
-    async def read(
-        self, connection: repository.Connection, mandate_id: UUID, terms: Sequence[str]
-    ) -> Postings:
+    def state(self, mandate_id: UUID, model: str) -> State | None:
+        """As it was read of late, for the shelf that is kept; which is still the mandate's if the next `read` says so."""
+        kept = self._kept.get(mandate_id)
+        return kept.state(model) if kept else None
+
+    def note(self, kept: Kept, model: str, state: State) -> None:
+        # Vectors settle without a chunk coming or going: a mandate without settled ones is looked at each time.
+        if state.share is not None and kept.state(model) is None:
+            kept.states[model] = state, time.monotonic() + STATE_SECONDS
+
+    async def read(self, connection: Connection, mandate_id: UUID, terms: Sequence[str]) -> Postings:
         """Postings of these terms with the mandate's current shelf."""
         for _ in range(3):  # a merge now and then is normal, three during one search are not
             try:
@@ -134,48 +105,46 @@ class Shelves:
                 continue
         raise StoreUnavailable("The index is being rewritten; try again in a moment.")
 
-    async def _read(
-        self, connection: repository.Connection, mandate_id: UUID, terms: Sequence[str]
-    ) -> Postings:
-        found = await repository.read_postings(connection, mandate_id, terms)
-        versions = {segment: version for term, segment, version, _ in found if term is None}
+    async def _read(self, connection: Connection, mandate_id: UUID, terms: Sequence[str]) -> Postings:
         kept = self._kept.get(mandate_id)
+        known = {term: kept.frequent[term] for term in terms if term in kept.frequent} if kept else {}
+        wanted = [term for term in terms if term not in known]
+        versions, found = await repository.read_postings(connection, mandate_id, wanted)
         if kept is None or kept.versions != versions:
             kept = await self._renew(connection, mandate_id, versions, kept)
             self._keep(mandate_id, kept)
-        else:
+            if known:
+                raise SegmentChanged  # what was known was of other versions
+        elif mandate_id in self._kept:
             self._kept.move_to_end(mandate_id)
         rows: dict[str, list[tuple[int, bytes]]] = {}
-        for term, segment, _, data in found:
-            if term is not None and data is not None:
-                rows.setdefault(term, []).append((kept.places[segment], data))
-        return Postings(kept, rows)
+        for term, segment, data in found:
+            rows.setdefault(term, []).append((kept.places[segment], data))
+        return Postings(kept, rows, known)
 
     async def _renew(
-        self, connection: repository.Connection, mandate_id: UUID, versions: dict[UUID, int], old: Kept | None
+        self, connection: Connection, mandate_id: UUID, versions: bytes, old: Kept | None
     ) -> Kept:
-        known: dict[UUID, Directory] = {}
+        """The shelf of these versions, with as much of the old one as still holds."""
+        current = repository.segment_versions(versions)
+        known: dict[bytes, Directory] = {}
         if old is not None:
+            before = repository.segment_versions(old.versions)
             known = {
                 segment: old.directories[place]
                 for segment, place in old.places.items()
-                if versions.get(segment) == old.versions[segment]
+                if current.get(segment) == before[segment]
             }
-        missing = [segment for segment in versions if segment not in known]
+        missing = [segment for segment in current if segment not in known]
         for segment, version, directory in await repository.read_directories(connection, mandate_id, missing):
-            if version != versions[segment]:
+            if version != current[segment]:
                 raise SegmentChanged
             known[segment] = Directory(directory)
-        if len(known) != len(versions):
+        if len(known) != len(current):
             raise SegmentChanged
-        directories = [known[segment] for segment in versions]
+        directories = [known[segment] for segment in current]
         shelf = await asyncio.to_thread(Shelf, dict(enumerate(directories)))
-        return Kept(
-            places={segment: place for place, segment in enumerate(versions)},
-            versions=versions,
-            directories=directories,
-            shelf=shelf,
-        )
+        return Kept(versions, {segment: place for place, segment in enumerate(current)}, directories, shelf)
 
     def _keep(self, mandate_id: UUID, kept: Kept) -> None:
         self._kept[mandate_id] = kept

@@ -163,6 +163,7 @@ async def collect(session: AsyncSession, hashes: Sequence[bytes] | None, *, limi
             """
             DELETE FROM text_vector v USING unnest(CAST(:models AS text[]), CAST(:hashes AS bytea[])) AS g(model, text_hash)
             WHERE v.mandate_id = :mandate_id AND v.model = g.model AND v.text_hash = g.text_hash
+              AND v.text_hash = ANY(:hashes) -- else a table without statistics is read once for every hash
               AND NOT EXISTS (SELECT FROM chunk c WHERE c.mandate_id = v.mandate_id AND c.text_hash = v.text_hash
                               AND c.model = v.model)
               AND NOT EXISTS (SELECT FROM vector_claim k WHERE k.mandate_id = v.mandate_id AND k.model = v.model

@@ -128,7 +128,8 @@ async def patch_policy(session: AsyncSession, patch: dict[str, Any]) -> Policy:
     except ValidationError as error:
         raise fields_invalid(error.errors()) from error
     await repository.update_mandate(session, policy=stored)
-    await resume_waiting(session, "budget")  # what waits for a larger budget looks again
+    for reason in ("budget", "grace", "legal hold"):  # whatever waits for these looks again
+        await resume_waiting(session, reason)
     return policy
 
 

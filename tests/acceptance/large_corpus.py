@@ -19,17 +19,17 @@ from gateway.corpus import search_repository as repository
 from gateway.corpus.embedders.protocol import Vectors
 from gateway.corpus.loading import ReadyDocument, load_documents
 from gateway.corpus.search import Member, SearchQuery, search
-from gateway.corpus.search_repository import Space
+from gateway.corpus.search_repository import Filters, Space, View
 from gateway.corpus.settlement_repository import tidy
 from gateway.corpus.synthetic import KINDS, SyntheticText
-from gateway.db import Database, raw_connection
+from gateway.db import Database
 from gateway.settings import Settings
 from tests.fixtures.stores import DatabaseUrls
 from tests.fixtures.tenants import make_mandate
 from workers.settle import Settler
 
 FULL = os.environ.get("CATCHMENT_ACCEPTANCE") == "full"
-LARGE, SMALL, SMALL_MANDATES = (100_000, 200, 50) if FULL else (8_000, 40, 50)
+LARGE, SMALL, SMALL_MANDATES = (100_000, 200, 50) if FULL else (7_000, 40, 50)
 QUERIES = 100 if FULL else 30
 BATCH = 10_000
 # Seen by a reader of the plan as a whole table read.
@@ -61,7 +61,7 @@ async def fill(db: Database, synthetic: SyntheticText, mandate_id: UUID, chunks:
 
 
 async def build_world(db: Database, database_urls: DatabaseUrls) -> World:
-    synthetic = SyntheticText(seed=1, passage_words=150 if FULL else 40)
+    synthetic = SyntheticText(seed=1) if FULL else SyntheticText(seed=1, dimensions=64, passage_words=40)
     mandates = [(await make_mandate(db)).id for _ in range(2 + SMALL_MANDATES)]
     for mandate_id in mandates[:2]:
         await fill(db, synthetic, mandate_id, LARGE)
@@ -80,8 +80,12 @@ def space_of(synthetic: SyntheticText, vector: Any) -> Space:
 
 async def nearest_plan(world: World, mandate_id: UUID, vector: Any, *, indexed: bool) -> str:
     space = space_of(world.synthetic, vector)
-    statement = repository.nearest_statement(mandate_id, space.model, space.dimensions, 50, indexed=indexed)
-    return await prepared_plan(world, mandate_id, statement.decode(), {"query": space.query})
+    view = View(mandate_id, None, Filters())
+    statement = repository.nearest_statement(
+        mandate_id, space.model, space.dimensions, 50, view.sql.sources, indexed=indexed
+    )
+    parameters = {**view.parameters, "query": space.query}
+    return await prepared_plan(world, mandate_id, statement.decode(), parameters)
 
 
 async def prepared_plan(world: World, mandate_id: UUID, statement: str, parameters: dict[str, Any]) -> str:
@@ -94,9 +98,7 @@ async def prepared_plan(world: World, mandate_id: UUID, statement: str, paramete
         return f"${names.index(match[1]) + 1}"
 
     numbered = re.sub(r"%\((\w+)\)s", place, statement)
-    async with world.db.tenant_session(mandate_id) as session:
-        connection = await raw_connection(session)
-        await repository.begin(connection)
+    async with world.db.tenant_connection(mandate_id, repository.SETTINGS) as connection:
         await connection.execute(f"PREPARE looked_at AS {numbered}".encode())
         values = ", ".join(["%s"] * len(names))
         cursor = AsyncClientCursor(connection)

@@ -47,7 +47,9 @@ class Shelf:
         self._lengths = np.concatenate([part.lengths for part in (*parts, empty)])
         self._alive = np.concatenate([part.alive for part in (*parts, empty)])
         self.chunks = int(self._alive.sum())
-        self._by_number: NDArray[np.int64] | None = None
+        self.all_alive = self.chunks == len(self._alive)
+        self._by_number = np.argsort(self.chunk_numbers)
+        self._sorted_numbers = self.chunk_numbers[self._by_number]
         self._norms: dict[tuple[float, float], NDArray[np.float32]] = {}
 
     def __len__(self) -> int:
@@ -77,9 +79,7 @@ class Shelf:
         wanted = np.fromiter(chunk_numbers, np.int64)
         if not len(self) or not len(wanted):
             return np.empty(0, np.int64)
-        if self._by_number is None:
-            self._by_number = np.argsort(self.chunk_numbers)
-        found = np.searchsorted(self.chunk_numbers, wanted, sorter=self._by_number)
+        found = np.searchsorted(self._sorted_numbers, wanted)
         places = self._by_number[np.minimum(found, len(self) - 1)]
         return places[(self.chunk_numbers[places] == wanted) & self._alive[places]]
 

@@ -1,5 +1,6 @@
 """Erasure leaves nothing, counts what it took, and survives being interrupted."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from uuid import UUID
@@ -17,8 +18,10 @@ from gateway.ingestion import consumer, events
 from gateway.insights import repository as insights
 from tests.fixtures.corpus import ask, rows_of
 from tests.integration.workers.test_ingest import assert_consistent, paragraphs
+from workers import ingest
 from workers.ingest import IngestSlice
 from workers.maintenance import Maintenance
+from workers.pipeline import embed
 
 STORES = (
     "document",
@@ -83,6 +86,31 @@ async def test_everything_goes_and_the_receipt_equals_what_was_there(db, tenant,
     assert {table: await counted(db, tenant, table) for table in STORES} == dict.fromkeys(STORES, 0)
     [row] = await rows_of(db, tenant, "SELECT state FROM connection")
     assert row.state == ("active" if subject == "source" else "revoked")
+
+
+@pytest.mark.parametrize("subject", ["connection", "source"])
+async def test_vectors_of_a_text_that_never_became_a_chunk_go_too(db, tenant, bench, monkeypatch, subject):
+    """A worker died after the vectors' commit; what it worked for was to be forgotten before anybody tried again."""
+    connection, source = await connect(db, tenant), new_id()
+    fields = {"sourceKind": "sharepoint_item", "connectionId": connection, "dataSourceId": str(source)}
+    await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1), **fields))
+
+    class Killed(BaseException):
+        pass
+
+    def dies(name: str) -> None:
+        if name == "embed.after_commit":
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(embed, "crash_point", dies)
+        patch.setattr(ingest.vectors, "release_claims", lambda *_: asyncio.sleep(0))
+        with pytest.raises((Killed, BaseExceptionGroup)):
+            await bench.drain(tenant)
+    await rows_of(db, tenant, "UPDATE vector_claim SET claimed_until = now() - interval '1 s' RETURNING 1")
+    assert await counted(db, tenant, "text_vector") > 0
+    await erase(db, bench, tenant, subject, connection if subject == "connection" else source)
+    assert await counted(db, tenant, "text_vector") == 0
 
 
 async def test_a_purge_of_one_connection_leaves_uploads_and_other_connections(db, tenant, bench):

@@ -526,15 +526,15 @@ async def test_a_search_that_loses_its_connection_says_so_and_the_next_one_works
     library: Library, monkeypatch: pytest.MonkeyPatch, database_urls: DatabaseUrls
 ) -> None:
     await library.put("pump")
-    resolve = search_repository.resolve
+    page = search_repository.page
 
     async def cut_off(connection, *arguments):
         with psycopg.connect(database_urls.superuser_url, autocommit=True) as admin:
             admin.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
-        return await resolve(connection, *arguments)
+        return await page(connection, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(search_repository, "resolve", cut_off)
+        patched.setattr(search_repository, "page", cut_off)
         with pytest.raises(StoreUnavailable):
             await library.texts("pump")
     assert await library.texts("pump") == ["pump"]

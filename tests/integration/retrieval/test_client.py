@@ -102,6 +102,15 @@ async def test_a_search_on_the_terminal_shows_passage_and_place(
     assert (await run(address, mandate, "refunds", "--tag", "none")).strip() == "Nothing was found."
 
 
+async def test_an_empty_answer_says_what_is_still_on_its_way(
+    address: str, mandate: TestMandate, catchment: CatchmentClient
+) -> None:
+    await catchment.ingest("Some text.", source_id="a")
+    shown = await run(address, mandate, "refunds")
+    assert "Nothing was found." in shown
+    assert "1 document(s) still being indexed" in shown
+
+
 async def test_json_is_what_the_api_says(address: str, mandate: TestMandate, shelf: Shelf) -> None:
     await shelf.put(mandate.id, "refunds", REFUNDS, type="rule")
     shown = await run(
