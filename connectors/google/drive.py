@@ -117,10 +117,9 @@ class Drive(ContainerSurface[Shelf]):
                 async for batch in self._changes(container, place):
                     yield batch
         except Refusal as error:
-            if error.status == 400 and link is not None:
-                raise CursorLost(
-                    str(error)
-                ) from error  # a page token of a listing that was left lying too long
+            if error.status in {400, 410} and link is not None:
+                # A page token of a listing that was left lying too long, or a refused one of the changes.
+                raise CursorLost(str(error)) from error
             raise about_container(error) from error
 
     async def _start_token(self, shelf: Shelf) -> str:

@@ -46,6 +46,8 @@ class Item:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     handle: Mapping[str, str] = field(default_factory=dict[str, str])  # what `fetch` needs beside the id
     parts: Sequence[Part] | None = None
+    # Ids of all that hangs on it and is listed like it: what did so before and is not among them is gone. None: not said.
+    children: Sequence[str] | None = None
     # Why it must not become a document although it exists: too_large, unsupported, filtered, outside_window …
     skip: str | None = None
 

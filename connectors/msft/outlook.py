@@ -5,8 +5,8 @@ and the message here are one move. Whether a mail was read changes its version b
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -139,7 +139,8 @@ class Outlook(ContainerSurface[Folder]):
                 if entry.get("hasAttachments") and item.skip is None
             ]
             found, failures = await self._attachments(holding)
-            items += found
+            unread = {failure.external_id for failure in failures}
+            items = [_with_children(item, found, unread) for item in items] + found
         return Batch(link, done, items, gone, failures)
 
     def _item(self, folder: Folder, entry: Record) -> Item:
@@ -197,7 +198,7 @@ class Outlook(ContainerSurface[Folder]):
                 reason = meaning(status, error_code(body), {})
                 failures.append(
                     Failure(
-                        external_id=f"{message.external_id}/attachments",
+                        external_id=_attachments_of(message),
                         name=message.name,
                         reason="attachments",
                         detail=str(reason),
@@ -259,6 +260,19 @@ class Outlook(ContainerSurface[Folder]):
 
     async def unwatch(self, known: Sequence[Watch]) -> None:
         await self._subscriptions.drop(known)
+
+
+def _attachments_of(message: Item) -> str:
+    """What fails when they cannot be listed."""
+    return f"{message.external_id}/attachments"
+
+
+def _with_children(message: Item, found: Sequence[Item], unread: Collection[str]) -> Item:
+    """Says what hangs on a message, so that an attachment somebody took off is noticed."""
+    if _attachments_of(message) in unread or message.skip is not None:
+        return message
+    hanging = [one.external_id for one in found if one.parent_id == message.external_id]
+    return replace(message, children=hanging)
 
 
 def _folder(entry: Record, above: str) -> Folder:

@@ -10,6 +10,10 @@ class Clock:
 
     def __init__(self, at: datetime | None = None) -> None:
         self._at = at
+        self.reset()
+
+    def reset(self) -> None:
+        """As if it had never been advanced."""
         self._ahead = timedelta()
         self._last = datetime.min.replace(tzinfo=UTC)
 

@@ -44,6 +44,7 @@ class Control:
 
     async def reset(self, request: Request) -> Fields:
         self._world.faults.clear()
+        self._world.clock.reset()
         self._world.reset((await _fields(request)).get("seed", "empty"))
         self._world.requests.clear()
         return {"ok": True}

@@ -57,7 +57,8 @@ def listening(port: int = 0, second_port: int = 0) -> Sockets:
 
 
 def _listener(port: int) -> socket.socket:
-    listener = socket.socket()
+    # Named as TCP, or asyncio leaves Nagle's algorithm on and each answer's body waits 40 ms for the client's word.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((HOST, port))
     listener.listen(128)

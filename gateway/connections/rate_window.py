@@ -22,6 +22,8 @@ from gateway.logs import emit
 
 PATIENCE = 5.0  # seconds waited for room, with a lease running; longer waits go back to the ledger
 LONGEST_TURN = 30.0  # a batch of twenty takes twenty turns, and a page that was begun should end
+SHORTEST_PAUSE = 0.2  # after a refusal, also when the vendor says none is needed
+LONGEST_GUESS = 60.0  # seconds more that are guessed when a pause turned out too short
 SLOT_SECONDS = (
     330.0  # a request of a process that died stops counting after this; longer than any answer may take
 )
@@ -74,10 +76,31 @@ if turn - now <= tonumber(ARGV[3]) then
 end
 return tostring(turn - now)
 """
-# KEYS: closed-until. ARGV: until, milliseconds. A shorter pause never shortens a longer one.
+# KEYS: closed-until, what is known of it. ARGV: now, seconds, longest. A shorter pause never shortens a longer one. Who is
+# refused again right after a pause (its jitter and one request later) was told too little: the whole of its waiting grows by
+# half each time, and a little less than what was enough is where it begins the next time. What is known stays well beyond
+# a pause: times decide, not how soon a busy process comes back.
 _CLOSE = """
+local now, wait, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local closed = tonumber(redis.call('GET', KEYS[1]) or '0')
-if tonumber(ARGV[1]) > closed then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+local known = redis.call('HMGET', KEYS[2], 'began', 'last', 'short')
+local began, last, short = tonumber(known[1] or now), tonumber(known[2] or '0'), known[3] or '0'
+if closed <= now then
+    if closed > 0 and now - closed <= math.max(0.7, 0.3 * last) then
+        wait = math.max(wait, math.min((now - began) / 2, longest))
+        short = '1'
+    else
+        local enough = short == '1' and math.min(0.9 * (closed - began), longest) or 0
+        short = enough > wait and '1' or '0'
+        wait, began = math.max(wait, enough), now
+    end
+end
+if now + wait > closed then
+    local life = math.ceil((2 * wait + 60) * 1000)
+    redis.call('SET', KEYS[1], string.format('%.3f', now + wait), 'PX', life)
+    redis.call('HSET', KEYS[2], 'began', string.format('%.3f', began), 'last', wait, 'short', short)
+    redis.call('PEXPIRE', KEYS[2], life)
+end
 return 1
 """
 
@@ -97,6 +120,7 @@ class SharedRateWindow:
         self._redis, self._limits, self._now, self._pause = redis, limits, now, pause
         name = f"catchment:rate:{connection_id}"
         self._closed, self._window, self._slots = f"{name}:closed", f"{name}:window", f"{name}:slots"
+        self._pausing = f"{name}:refusals"
         self._held: list[str] = []
         self._enter = redis.register_script(_ENTER)
         self._turn = redis.register_script(_TURN)
@@ -157,11 +181,10 @@ class SharedRateWindow:
             await self._pause(wait)
 
     async def close_for(self, seconds: float) -> None:
-        if seconds <= 0:
-            return
         try:
             await self._close(
-                keys=[self._closed], args=[self._now() + seconds, max(1, round(seconds * 1000))]
+                keys=[self._closed, self._pausing],
+                args=[self._now(), max(seconds, SHORTEST_PAUSE), LONGEST_GUESS],
             )
         except (RedisError, OSError) as error:
             emit("house.store.unavailable", component="rate", error=type(error).__name__)

@@ -282,14 +282,14 @@ async def add_sources(session: AsyncSession, rows: Sequence[Mapping[str, Any]]) 
 async def schedule_grace(
     session: AsyncSession, job_id: UUID, connection_id: UUID, generation: int, days: int
 ) -> None:
-    """A job that looks, after these days, whether consent was given again."""
+    """A job that looks, after these days or when they change, whether consent was given again."""
     await session.execute(
         text(
             """
-            INSERT INTO job (mandate_id, id, kind, lane, status, connection_id, connection_generation, dedupe_key,
-                payload, run_after)
-            VALUES (:mandate_id, :job_id, 'grace', 'interactive', 'pending', :id, :generation, :dedupe_key,
-                '{}', now() + make_interval(days => :days))
+            INSERT INTO job (mandate_id, id, kind, lane, status, reason, connection_id, connection_generation,
+                dedupe_key, payload, run_after)
+            VALUES (:mandate_id, :job_id, 'grace', 'interactive', 'pending', 'grace', :id, :generation,
+                :dedupe_key, '{}', now() + make_interval(days => :days))
             ON CONFLICT DO NOTHING
             """
         ),

@@ -123,18 +123,23 @@ async def keep_children(
 
 
 async def children_of(
-    session: AsyncSession, data_source_id: UUID, parents: Sequence[str]
+    session: AsyncSession, data_source_id: UUID, parents: Sequence[str], *, with_parent: bool
 ) -> list[tuple[str, str]]:
-    """Parent and child of what was found by reading parents and has not ended."""
+    """Parent and child of what has not ended and was found by reading parents, or else by a listing."""
     rows = await session.execute(
         text(
             """
             SELECT parent_id, external_id FROM remote_item
             WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND parent_id = ANY(:parents)
-              AND with_parent AND state <> 'deleted'
+              AND with_parent = :with_parent AND state <> 'deleted'
             """
         ),
-        {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "parents": list(parents)},
+        {
+            "mandate_id": tenant_of(session),
+            "data_source_id": data_source_id,
+            "parents": list(parents),
+            "with_parent": with_parent,
+        },
     )
     return [(row.parent_id, row.external_id) for row in rows]
 

@@ -32,7 +32,7 @@ from tests.fixtures.corpus import Tenant, ask, make_tenant, rows_of
 from tests.fixtures.processes import REPOSITORY, Door, House, until
 
 FULL = os.environ.get("CATCHMENT_ACCEPTANCE") == "full"
-REVOCATIONS = 100 if FULL else 25
+REVOCATIONS = 100 if FULL else 6
 
 
 @pytest.fixture

@@ -96,6 +96,7 @@ class Stage:
         self.window = OpenWindow()
         self.http = registry.open_http({authority: self.client.endpoints})
         self.place = self.plan.place(control)
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def surface(self, **policy: Any) -> Surface:
         """A new one, as after a restart: it knows nothing but its cursor."""
@@ -105,7 +106,7 @@ class Stage:
             http=self.http,
             rate=self.window,
             policy=SyncPolicy(**policy),
-            clock=lambda: datetime.now(UTC),
+            clock=self.clock,
         )
         return registry.surface(self.authority, self.part, place)
 

@@ -273,7 +273,7 @@ class Load:
         await items.upsert_items(session, source.id, source.connection_id, rows)
         gone = [
             {"external_id": child, "container_id": None, "reason": "deleted"}
-            for _, child in await items.children_of(session, source.id, sorted(told))
+            for _, child in await items.children_of(session, source.id, sorted(told), with_parent=True)
             if child not in children
         ]
         if gone:

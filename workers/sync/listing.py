@@ -34,10 +34,11 @@ from workers.sync.room import room_for
 from workers.sync.slices import SurfaceSlice
 
 SLICE_SECONDS = 5.0  # then others in the lane get their turn
+MOST_STANDING = 20  # pages in a row that lead to themselves; an empty one now and then is the vendors' way
 
 
 class ListingBroke(VendorUnavailable):
-    """The surface ended without a last page."""
+    """The surface ended without a last page, or would never come to one."""
 
 
 class Walk:
@@ -52,7 +53,7 @@ class Walk:
         return self.pages > 0
 
     async def run(self) -> None:
-        began = time.monotonic()
+        began, standing = time.monotonic(), 0
         source = await self._begin()
         await bury(self.db, self.desk.blobs, self.mandate_id, self.job, older_than_seconds=PATIENCE_SECONDS)
         cursor: str | None = source.cursor
@@ -63,7 +64,8 @@ class Walk:
                         crash_point("sync.before_page_commit")
                         await self._commit(page, cursor)
                         crash_point("sync.after_page_commit")
-                        cursor, self.pages = page.next_cursor, self.pages + 1
+                        standing = standing + 1 if page.next_cursor == cursor else 0
+                        cursor, self.pages = page.next_cursor, self.pages + (not standing)
                         await self.desk.bulletin.ring(self.mandate_id, self.job.connection_id)
                         if page.last:
                             await watching.renew(
@@ -77,6 +79,8 @@ class Walk:
                             )
                             await self._finish()
                             return
+                        if standing >= MOST_STANDING:
+                            raise ListingBroke("the vendor leads in a circle")
                         if time.monotonic() - began > SLICE_SECONDS:
                             await errands.step_aside(self.db, self.mandate_id, self.job)
                             return

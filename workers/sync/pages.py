@@ -209,12 +209,25 @@ class PageWriter:
             for stone in page.tombstones
             if stone.external_id not in listed
         ]
+        rows += await self._taken_off(listed)
         if rows or page.containers_gone:
             ended = await items.entomb(
                 self._session, self._source.id, cleaned(rows), list(page.containers_gone), state="deleted"
             )
             self._applied.tally.deleted += ended
             await repository.clear_ended_failures(self._session, self._source.id)
+
+    async def _taken_off(self, listed: Mapping[str, Item]) -> list[dict[str, Any]]:
+        """What hung on a listed item, such as an attachment of a mail that stays, and does not any more."""
+        told = {item.external_id: set(item.children) for item in listed.values() if item.children is not None}
+        if not told:
+            return []
+        known = await items.children_of(self._session, self._source.id, sorted(told), with_parent=False)
+        return [
+            {"external_id": child, "container_id": None, "reason": "deleted"}
+            for parent, child in known
+            if child not in told[parent]
+        ]
 
     async def _fail(self, failed: Mapping[str, Any], known: Mapping[str, Row[Any]], generation: int) -> None:
         if not failed:

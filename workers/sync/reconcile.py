@@ -23,6 +23,7 @@ from gateway.tenancy.schemas import Policy
 from workers.sync.fence import fenced
 
 BATCH = 200
+FEW = 2  # so many documents may end without a question however small the account, unless they are all it has
 # A move shows as an end here and a beginning there, in any order: ends are carried out when a round is over, or when the
 # round takes longer than this.
 PATIENCE_SECONDS = 900.0
@@ -52,7 +53,8 @@ async def close_listing(
     containers = None if listing.get("full") else list(listing.get("complete", ()))
     known, absent = await items.count_absent(session, source.id, generation, containers)
     share = 100 * absent / known if known else 0.0
-    hold = share > policy.loss_limit_percent
+    few = absent <= FEW and absent < known and policy.loss_limit_percent > 0
+    hold = share > policy.loss_limit_percent and not few
     marked = await items.mark_absent(
         session, source.id, generation, containers, state="held" if hold else "deleted"
     )

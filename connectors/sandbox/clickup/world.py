@@ -91,6 +91,9 @@ class ClickUpWorld(World):
 
     def create(self, fields: Fields) -> Fields:
         kind = str(fields.get("kind", "task"))
+        if kind == "list":
+            made = self.add_list("Operations", None, str(fields["name"]))
+            return {"id": made, "kind": kind}
         places = {
             "task": "list",
             "comment": "task",

@@ -13,7 +13,7 @@ from connectors.sandbox.google.channels import HOUR
 from connectors.sandbox.google.consent import subject
 from connectors.sandbox.google.door import Call, Door
 from connectors.sandbox.google.exports import FORMATS, LIMIT, WEIGHED
-from connectors.sandbox.google.files import DriveFile, SharedDrive
+from connectors.sandbox.google.files import FIRST_CHANGE, DriveFile, SharedDrive
 from connectors.sandbox.tokens import encoded
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class DriveApi:
         if self._world.faults.take("empty_page", path=call.where):
             return {"kind": "drive#changeList", "changes": [], "nextPageToken": token}
         if self._world.faults.take("repeat_page", path=call.where):
-            size, start = size + 3, max(start - 3, 0)  # what was told before, once more
+            size, start = size + 3, max(start - 3, FIRST_CHANGE)  # what was told before, once more
         entries, position = self._world.files.changes(log, start, size)
         found: Json = {
             "kind": "drive#changeList",

@@ -18,6 +18,7 @@ from connectors.kit.contract import (
     Item,
     ItemFailed,
     ItemGone,
+    ListingDue,
     Page,
     Throttled,
 )
@@ -260,3 +261,12 @@ async def test_a_lost_cursor_is_never_a_matter_of_clickup(desk: Desk) -> None:
     with pytest.raises(CursorLost) as due:
         [page async for page in desk.surface().pages(cursor, "delta")]
     assert due.value.cursor is not None
+
+
+async def test_a_listing_comes_due_also_when_our_clock_was_set_back(desk: Desk) -> None:
+    """Found by a random history: until the clock had caught up, no deletion was noticed."""
+    desk.now = datetime.now(UTC) + timedelta(hours=2)
+    cursor = (await desk.round())[-1].next_cursor
+    desk.now = datetime.now(UTC)
+    with pytest.raises(ListingDue):
+        [page async for page in desk.surface().pages(cursor, "delta")]

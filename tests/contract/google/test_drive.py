@@ -1,5 +1,6 @@
 """Drive as the engine sees it: the whole tree once, then only what changed, and nothing indexed twice."""
 
+import asyncio
 import zipfile
 from io import BytesIO
 
@@ -7,7 +8,7 @@ import pytest
 
 from connectors.google import drive
 from connectors.google.drive_files import MY_DRIVE
-from connectors.kit.contract import ItemFailed, ItemGone, Throttled, VendorUnavailable
+from connectors.kit.contract import CursorLost, ItemFailed, ItemGone, Throttled, VendorUnavailable
 from tests.contract.google.account import Account, text_of, walk
 
 MIB = 1024 * 1024
@@ -32,6 +33,15 @@ async def test_a_listing_names_everything_newest_first_and_knows_where_it_lies(a
     assert found.by_name("Old").is_folder
     assert found.complete == {MY_DRIVE}
     assert await text_of(surface, item) == "text 1"
+
+
+@pytest.mark.parametrize("status", [400, 410])
+async def test_a_refused_token_of_the_changes_is_a_lost_cursor(ada: Account, status: int) -> None:
+    ada.create("file", name="a.txt", text="words")
+    before = await walk(ada.surface("drive"))
+    ada.fault("refuse", status=status, reason="invalid", path="/changes")
+    with pytest.raises(CursorLost):
+        await walk(ada.surface("drive"), before.cursor)
 
 
 async def test_what_changes_during_the_listing_is_in_the_next_delta(
@@ -247,6 +257,13 @@ async def test_strange_pages_lose_nothing(ada: Account, kind: str) -> None:
     after = await walk(ada.surface("drive"), before.cursor)
     assert more <= set(after.items)
     assert after.gone == {}
+
+
+async def test_a_page_told_again_before_anything_has_changed_comes_to_an_end(ada: Account) -> None:
+    before = await walk(ada.surface("drive"))
+    ada.fault("repeat_page", path="/changes")
+    async with asyncio.timeout(10):
+        assert (await walk(ada.surface("drive"), before.cursor)).items == before.items == {}
 
 
 async def test_a_download_that_fails_says_how(ada: Account) -> None:

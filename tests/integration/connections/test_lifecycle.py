@@ -299,6 +299,27 @@ async def test_a_more_patient_policy_is_heeded(client, mandate, connect, db, kep
     assert (job.status, job.later) == ("pending", True)
 
 
+@pytest.mark.parametrize(("days", "state"), [(1, "revoked"), (6, "needs_reauth")])
+async def test_a_less_patient_policy_reaches_a_grace_that_runs(
+    client, mandate, connect, db, kept_here, days, state
+):
+    made = await connect(mandate)
+    async with db.tenant_session(mandate.id) as session:
+        await service.need_reauth(session, made["uuid"], "invalid_grant")
+    since = "UPDATE connection SET reauth_since = now() - interval '2 days' RETURNING 1"
+    await rows(db, mandate.id, since)
+    await client.patch("/v1/policy", json={"graceDays": days}, headers=mandate.auth())
+    await kept_here.drain(tenant_of(mandate))
+    [row] = await rows(db, mandate.id, "SELECT state FROM connection")
+    assert row.state == state
+    [job] = await rows(
+        db,
+        mandate.id,
+        "SELECT status, run_after > now() + interval '3 days' AS later FROM job WHERE kind = 'grace'",
+    )
+    assert (job.status, job.later) == (("pending", True) if state == "needs_reauth" else ("indexed", False))
+
+
 async def test_who_leaves_takes_their_connections_along(client, mandate, connect, db, kept_here, vendor):
     mine, other = await connect(mandate, "member"), await connect(mandate, "owner", account="bob")
     await consume(db, mandate.id)

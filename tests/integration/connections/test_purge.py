@@ -291,7 +291,7 @@ async def test_revocations_while_writers_write(db, mandate, connect, kept_here):
         async def work(stopped=stopped) -> None:
             while not stopped.is_set():
                 await kept_here.runner.answer("interactive", mandate.id)
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # the others' turn
 
         async def count(made=made) -> int:
             found = await rows(

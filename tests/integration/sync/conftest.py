@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from gateway.connections import repository as connections
 from gateway.connections.sync_service import approve_held, enqueue_sync
+from gateway.corpus import vector_repository
 from gateway.corpus.child import ChildPool
 from gateway.db import Database, new_id
 from gateway.ingestion import facade
@@ -65,7 +66,7 @@ class Bank:
         )
 
     async def settle(self, *, rounds: int) -> None:
-        """Time goes by, and a person says yes to what was held."""
+        """Time goes by, a person says yes to what was held, and the house is tidied."""
         for _ in range(rounds):
             await self.rows(
                 "UPDATE job SET deaths = 0, lease_until = NULL WHERE finished_at IS NULL RETURNING 1"
@@ -75,6 +76,9 @@ class Bank:
         async with self.db.tenant_session(self.tenant.mandate_id) as session:
             await approve_held(session, self.connection_id)
         await self.drain()
+        async with self.db.tenant_session(self.tenant.mandate_id) as session:
+            # As the maintenance does: a crash may leave a vector whose document became another.
+            await vector_repository.collect(session, None)
 
     async def corpus(self) -> dict[str, str]:
         """What can be found: text by external id."""

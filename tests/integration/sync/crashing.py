@@ -4,7 +4,7 @@ import pytest
 
 from tests.fixtures.corpus import rows_of
 from tests.integration.sync.conftest import Bank
-from workers import ingest
+from workers import ingest, runner
 from workers.pipeline import embed, store
 from workers.sync import fetching, listing
 
@@ -14,7 +14,15 @@ SYNC_POINTS = (
     "sync.after_page_commit",
     "fetch.after_download",
 )
-POINTS = (*SYNC_POINTS, "embed.before_commit", "embed.after_commit", "store.inside", "store.after_commit")
+# Every named point a sync passes on its way; the others lie at the door, in the vault, in erasures and migrations.
+POINTS = (
+    "job.after_claim",
+    *SYNC_POINTS,
+    "embed.before_commit",
+    "embed.after_commit",
+    "store.inside",
+    "store.after_commit",
+)
 
 
 class Killed(BaseException):
@@ -42,7 +50,7 @@ async def die_at(point: str, bank: Bank, passes: int = 0) -> bool:
     worker = bank.bench.second_worker()
     worker.places, worker.clock = bank.places, bank.bench.runner.clock
     with pytest.MonkeyPatch.context() as patch:
-        for module in (embed, store, ingest, listing, fetching):
+        for module in (runner, embed, store, ingest, listing, fetching):
             patch.setattr(module, "crash_point", dies)
         patch.setattr(ingest.vectors, "release_claims", _nothing)  # a dead process hands nothing back
         try:

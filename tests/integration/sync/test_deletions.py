@@ -74,6 +74,29 @@ async def test_the_limit_is_the_policys(bank, limit):
     assert ((await bank.source()).held is not None) == (limit < 30)
 
 
+@pytest.mark.parametrize(
+    ("known", "lost", "limit", "held"),
+    [
+        (4, 1, 20, False),  # a quarter, and still only one
+        (4, 2, 20, False),
+        (4, 3, 20, True),
+        (2, 1, 20, False),
+        (1, 1, 20, True),  # all there was: so looks a vendor's bad day
+        (2, 2, 20, True),
+        (4, 1, 0, True),  # who allows none is asked for each
+    ],
+)
+async def test_one_or_two_of_a_small_account_end_without_a_question(bank, known, lost, limit, held):
+    await bank.set_policy(lossLimitPercent=limit)
+    fill(bank.world, known)
+    await bank.sync()
+    everything = await bank.corpus()
+    await lose(bank, *(f"f{number}" for number in range(lost)))
+    await bank.sync()
+    assert await bank.corpus() == (everything if held else bank.world.truth())
+    assert ((await bank.source()).held is not None) == held
+
+
 async def test_a_listing_that_missed_a_container_deletes_nothing_and_is_repeated(bank):
     fill(bank.world)
     bank.world.create("x", "In another pool.", pool="p2")

@@ -186,3 +186,16 @@ async def test_the_failure_of_an_item_that_is_gone_goes_with_it(bank):
     bank.world.forget_feed()
     await bank.sync()
     assert await bank.rows("SELECT 1 FROM item_failure") == []
+
+
+async def test_a_vendor_that_leads_in_a_circle_is_left_alone(bank):
+    """Each page leads to itself, for ever: a round ends, is tried again later, and goes on when the vendor does."""
+    bank.world.create("one", "There all along.")
+    bank.world.arm("empty_page", times=1_000_000)
+    await bank.sync()
+    assert bank.world.requests["pages"] < 200
+    [job] = await bank.rows("SELECT status, reason FROM job WHERE kind = 'sync' ORDER BY id DESC LIMIT 1")
+    assert (job.status, job.reason) == ("pending", "unavailable")
+    bank.world.faults.clear()
+    await bank.settle(rounds=2)
+    assert await bank.corpus() == bank.world.truth()

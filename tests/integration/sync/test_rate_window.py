@@ -67,6 +67,42 @@ async def test_nobody_asks_before_the_vendor_said(redis):
     await other.enter()
 
 
+@pytest.mark.parametrize("told", [0.0, 0.2, 1.0, 10.0])
+async def test_a_vendor_that_says_too_little_is_not_asked_again_and_again(redis, told):
+    """Closed for ten seconds out of twenty, whatever it says: no more than 1.3 times the requests that are needed."""
+    time, asked, needed = Time(), 0, 200
+    rate = window(redis, new_id(), time)
+    answered = 0
+    while answered < needed:
+        try:
+            await rate.enter()
+        except Throttled as throttled:
+            time.now += throttled.after
+            continue
+        asked, closed = asked + 1, time.now % 20 < 10
+        time.now += 0.2
+        await rate.leave()
+        if closed:
+            await rate.close_for(told)
+        else:
+            answered += 1
+    assert asked <= 1.3 * needed
+    print(f"told {told} s: {asked} requests, {time.now - 1000:.0f} s")
+    assert time.now - 1000 < 2 * 20 * (needed / 50)  # and no more than twice the time
+
+
+async def test_a_pause_that_was_long_enough_is_not_made_longer(redis):
+    time = Time()
+    rate = window(redis, new_id(), time)
+    for _ in range(3):
+        await rate.close_for(2)
+        began = time.now
+        await rate.enter()
+        await rate.leave()
+        assert time.now - began < 2.5
+        time.now += 5  # it was open for a while
+
+
 async def test_only_so_many_at_once(redis):
     connection = new_id()
     limits = Limits(1000, 60, 2)

@@ -11,7 +11,7 @@ from tests.fixtures.corpus import rows_of
 from tests.integration.sync.conftest import open_bank
 
 FULL = os.environ.get("CATCHMENT_ACCEPTANCE") == "full"
-REVOCATIONS = 100 if FULL else 10
+REVOCATIONS = 100 if FULL else 6
 # Everything that could hold a row of a connection, but for the connection's own.
 TABLES = {
     "document": "connection_id = :id",

@@ -1,6 +1,6 @@
 """The same random histories over every vendor's stand-in, through the real adapters: the corpus becomes what is there.
 
-And no text is embedded a second time but after it had left the world, or for the batch that was in flight at a crash.
+And no text is embedded more often than it came into the world, but for what was in flight at a crash.
 """
 
 import os
@@ -21,7 +21,8 @@ from tests.integration.sync.histories import HISTORIES, StagePlaces, step
 from tests.integration.workers.test_ingest import assert_consistent
 
 FULL = os.environ.get("CATCHMENT_ACCEPTANCE") == "full"
-EXAMPLES, STEPS = (300, 50) if FULL else (2, 12)  # of each surface
+# Of each surface. `CATCHMENT_EXAMPLES` cuts the full profile into batches, each with a `--hypothesis-seed` of its own.
+EXAMPLES, STEPS = (int(os.environ.get("CATCHMENT_EXAMPLES", "300")), 50) if FULL else (2, 12)
 EVERY = [f"{authority}.{part}" for authority, parts in SURFACES.items() for part in parts]
 
 
@@ -55,4 +56,4 @@ async def test_the_corpus_becomes_what_the_sandbox_holds(
             left = await bank.rows("SELECT 1 FROM remote_item WHERE state IN ('pending', 'failed', 'held')")
             assert left == []
             await assert_consistent(db, bank.tenant)
-            assert history.embedded_again() <= 2 * history.comebacks + 10 * history.crashes
+            assert history.embedded_too_often() is None
