@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gateway.commands.api import ApiKey, AsJson, DataDir, Url, connected
+from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -42,13 +42,20 @@ def search(
             params[name] = ",".join(values)
     with connected(url, api_key, data_dir) as api:
         found = api.call("GET", "/search", params=params)
+        waiting = 0 if found["hits"] or as_json else _on_their_way(api)
     if as_json:
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    _show(query, found)
+    _show(query, found, waiting)
 
 
-def _show(query: str, found: dict[str, Any]) -> None:
+def _on_their_way(api: Api) -> int:
+    """Documents that were handed over and cannot be found yet."""
+    by_status = api.call("GET", "/stats")["documentsByStatus"]
+    return sum(by_status.get(status, 0) for status in ("pending", "extracted", "embedding"))
+
+
+def _show(query: str, found: dict[str, Any], waiting: int) -> None:
     from rich.console import Console  # noqa: PLC0415 - only where something is drawn
 
     from gateway.corpus.boundary import escape  # noqa: PLC0415
@@ -57,6 +64,8 @@ def _show(query: str, found: dict[str, Any]) -> None:
     console = Console(soft_wrap=True, highlight=False)
     if not found["hits"]:
         console.print("Nothing was found.")
+        if waiting:
+            console.print(f"{waiting} document(s) still being indexed: try again in a moment.")
         return
     wanted = wanted_terms(query)
     for number, hit in enumerate(found["hits"], 1):
@@ -69,7 +78,8 @@ def _show(query: str, found: dict[str, Any]) -> None:
         console.print("   " + " · ".join(escape(part) for part in origin if part), style="dim", markup=False)
         console.print(coloured(escape(hit["text"]), wanted))
         console.print(f"   document {hit['documentId']}\n", style="dim")
-    console.print(f"{len(found['hits'])} hits in {found['tookMs']} ms", style="dim")
+    count = len(found["hits"])
+    console.print(f"{count} {'hit' if count == 1 else 'hits'} in {found['tookMs']} ms", style="dim")
 
 
 def coloured(text: str, wanted: set[str]) -> "Text":
