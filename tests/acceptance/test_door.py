@@ -16,6 +16,7 @@ from statistics import mean
 from typing import Any
 
 import httpx
+import psutil
 import pypdfium2 as pdfium
 import pytest
 from redis.asyncio import Redis
@@ -215,57 +216,72 @@ async def enqueue(
 
 
 WORKER_DEATHS = (
-    "job.after_claim=0.01,relay.after_ring=0.02,embed.before_commit=0.01,embed.after_commit=0.01,"
-    "store.inside=0.01,store.after_commit=0.01"
+    "job.after_claim=0.05,relay.after_ring=0.05,embed.before_commit=0.05,embed.after_commit=0.05,"
+    "store.inside=0.05,store.after_commit=0.05"
 )
-GATEWAY_DEATHS = "request.before_commit=0.02,request.after_commit=0.02"
+GATEWAY_DEATHS = "request.before_commit=0.01,request.after_commit=0.01"
+
+
+def deaths(house: House) -> Counter[str]:
+    """Where processes killed themselves, by crash point."""
+    return Counter(re.findall(r"^crash point (\S+)$", house.output(), re.MULTILINE))
+
+
+async def post_all(house: House, tenant: Tenant, count: int, weather: dict[str, str]) -> None:
+    """A caller that retries until it has a 2xx: the 2xx is the promise. Gateways start with the weather of the moment."""
+    door = await house.start_gateway(**weather)
+    client = door.client(tenant.key)
+    for n in range(count):
+        body = ask(tenant, f"http {n}", f"The text of http {n}.").model_dump(mode="json", by_alias=True)
+        while True:
+            try:
+                answer = await client.post("/v1/ingestions", json=body)
+                assert answer.status_code in {200, 202}, answer.text
+                break
+            except httpx.TransportError:
+                if door.process.poll() is not None:
+                    door = await house.start_gateway(**weather)
+                    client = door.client(tenant.key)
 
 
 async def test_a_storm_of_kills_loses_nothing_and_does_nothing_twice(db, tenant, house):
-    total, kills_wanted, limit = (3000, 60, 90) if FULL else (600, 12, 60)
+    """Processes kill themselves at crash points; now and then a worker goes from outside, with all that belongs to it."""
+    total, kills_wanted, limit = (3000, 60, 90) if FULL else (500, 10, 60)
     over_http = total // 10
-    key = tenant.key
     began = time.monotonic()
     await enqueue(db, house, tenant, [f"doc {n}" for n in range(total - over_http)])
-    house.env |= {"CATCHMENT_LEASE_SECONDS": "1", "CATCHMENT_SLICE_SIZE": "16"}
+    # Nobody here dies of a job, so none is set aside for the deaths around it.
+    house.env |= {
+        "CATCHMENT_LEASE_SECONDS": "1",
+        "CATCHMENT_SLICE_SIZE": "16",
+        "CATCHMENT_MAX_DEATHS": "20",
+    }
     workers = [house.start_worker(CATCHMENT_CRASH_POINTS=WORKER_DEATHS) for _ in range(2)]
-    door = await house.start_gateway(CATCHMENT_CRASH_POINTS=GATEWAY_DEATHS)
-    kills = Counter[str]()
-    rng = random.Random(3)
+    weather = {"CATCHMENT_CRASH_POINTS": GATEWAY_DEATHS}
+    posting = asyncio.create_task(post_all(house, tenant, over_http, weather))
+    rng, felled = random.Random(3), 0
+    while deaths(house).total() < kills_wanted and time.monotonic() - began < limit:
+        await asyncio.sleep(rng.uniform(0.3, 0.9))  # the pace of the storm
+        if rng.random() < 0.02:
+            slot = rng.randrange(len(workers))
+            end(workers[slot], signal.SIGKILL)
+            workers[slot] = house.start_worker(CATCHMENT_CRASH_POINTS=WORKER_DEATHS)
+            felled += 1
+    stormed = time.monotonic() - began
+    weather.clear()
+    calm = [psutil.Process(house.start_worker().pid) for _ in workers]
 
-    async def post_all() -> None:
-        """A caller that retries until it has a 2xx: the 2xx is the promise."""
-        nonlocal door
-        for n in range(over_http):
-            body = ask(tenant, f"http {n}", f"The text of http {n}.").model_dump(mode="json", by_alias=True)
-            while True:
-                try:
-                    async with door.client(key) as client:
-                        answer = await client.post("/v1/ingestions", json=body)
-                    assert answer.status_code in {200, 202}, answer.text
-                    break
-                except httpx.TransportError:
-                    if door.process.poll() is not None:
-                        kills["gateway"] += 1
-                        door = await house.start_gateway(CATCHMENT_CRASH_POINTS=GATEWAY_DEATHS)
+    async def forked() -> bool:
+        return all(
+            len(nursery.children()) == 2 for nursery in calm
+        )  # the parsers' fork server and the worker
 
-    async def storm() -> None:
-        while sum(kills.values()) < kills_wanted and time.monotonic() - began < limit:
-            await asyncio.sleep(rng.uniform(0.3, 0.9))  # the pace of the storm
-            for slot, worker in enumerate(workers):
-                if worker.poll() is None and rng.random() < 0.35:
-                    end(worker, signal.SIGKILL)
-                    worker.wait()
-                if worker.poll() is not None:
-                    kills["worker"] += 1
-                    workers[slot] = house.start_worker(CATCHMENT_CRASH_POINTS=WORKER_DEATHS)
-
-    await asyncio.gather(post_all(), storm())
-    for slot, worker in enumerate(workers):
+    await until(forked, 30, "workers that do not kill themselves")
+    for worker in workers:
         end(worker, signal.SIGKILL)
-        workers[slot] = house.start_worker()
-    await settled(db, tenant, max(30.0, limit - (time.monotonic() - began)))
-    took = time.monotonic() - began
+    await posting
+    await settled(db, tenant, limit if FULL else 2 * limit)
+    took, kills = time.monotonic() - began, deaths(house)
     [documents] = await rows_of(
         db,
         tenant,
@@ -287,10 +303,12 @@ async def test_a_storm_of_kills_loses_nothing_and_does_nothing_twice(db, tenant,
     embedded = Counter(house.embedded())
     repeats = sum(embedded.values()) - len(embedded)
     print(
-        f"\nstorm: {total} jobs, {sum(kills.values())} kills {dict(kills)}, {took:.0f} s; lost {total - documents.indexed}, "
+        f"\nstorm: {total} jobs, {kills.total()} kills at crash points {dict(kills)} and {felled} of whole workers "
+        f"in {stormed:.0f} s, all done after {took:.0f} s; lost {total - documents.indexed}, "
         f"duplicated effects {len(effects) + len(doubled)}, texts embedded again {repeats} of {len(embedded)}"
     )
-    assert sum(kills.values()) >= kills_wanted
+    assert kills.total() >= kills_wanted
+    assert took <= limit or not FULL  # the small profile has the other test process beside it
     assert (documents.n, documents.indexed) == (total, total)
     assert (effects, doubled) == ([], [])
     assert (left.outbox, left.leases) == (0, 0)

@@ -152,10 +152,6 @@ class World:
         ]
 
 
-def crashed(process: subprocess.Popen[bytes]) -> bool:
-    return process.poll() == -signal.SIGKILL
-
-
 async def crash(world: World, point: str, person: Person) -> None:
     """Hands something in and lets the process that comes to the point die there."""
     small, large = f"A note on the {WORD} trade.", f"About the {WORD}, at length. " * 9000
@@ -164,7 +160,7 @@ async def crash(world: World, point: str, person: Person) -> None:
         armed = await house.start_gateway(CATCHMENT_CRASH_POINTS=point)
         with pytest.raises(httpx.TransportError):
             await world.post(person, "large", large, armed)
-        await until(lambda: _says(armed.process), 30, f"the gateway to die at {point}")
+        await died(house, armed.process, point, 0)
         return
     written = len(house.output())
     await world.post(person, "small", small)
@@ -176,11 +172,19 @@ async def crash(world: World, point: str, person: Person) -> None:
         await until(lambda: _retried(house, written), 60, "the worker to notice its child's death")
         end(worker, signal.SIGKILL)
         worker.wait()
-    await until(lambda: _says(worker), 60, f"the worker to die at {point}")
+    else:
+        await died(house, worker, point, written)
 
 
-async def _says(process: subprocess.Popen[bytes]) -> bool:
-    return crashed(process)
+async def died(house: House, process: subprocess.Popen[bytes], point: str, written: int) -> None:
+    """Waits for the last word of whoever came to the point; then nobody is left who would begin again."""
+
+    async def said() -> bool:
+        return f"crash point {point}\n" in house.output()[written:]
+
+    await until(said, 60, f"a process to die at {point}")
+    end(process, signal.SIGKILL)
+    process.wait()
 
 
 async def _retried(house: House, since: int) -> bool:
@@ -213,7 +217,7 @@ async def test_a_user_erased_at_any_crash_point_leaves_nothing(db, tenant, house
         before = await world.counted(person)
         receipt_id = await world.erase(person)
         if point in IN_ERASURE:
-            await until(lambda: _says(house.processes[-1]), 60, f"the worker to die at {point}")
+            await died(house, house.processes[-1], point, 0)
         sound = house.start_worker()
         receipt = await until(
             lambda receipt_id=receipt_id: world.receipt(receipt_id), 90, f"the receipt ({point})"

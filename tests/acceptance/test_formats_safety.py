@@ -42,7 +42,7 @@ class Usage:
         while not stop.is_set():
             for pid in _below(self._root):
                 self._look(pid)
-            stop.wait(0.02)
+            stop.wait(0.05)
 
     def _look(self, pid: int) -> None:
         try:

@@ -26,7 +26,7 @@ from gateway.corpus.evaluation import Collection, load_collection, ndcg
 from gateway.corpus.lexical.bm25 import K1, B
 from gateway.corpus.search_repository import Filters, View
 from gateway.corpus.settlement_repository import index_name
-from gateway.db import Database, raw_connection
+from gateway.db import Database
 from tests.acceptance.large_corpus import (
     FULL,
     LARGE,
@@ -172,9 +172,18 @@ async def test_the_lexical_leg_uses_its_indexes(world: World) -> None:
 
 async def test_candidates_are_looked_up_by_key(world: World) -> None:
     view = View(world.large[0], None, Filters(tags=("tenth",)))
-    parameters = {**view.parameters, "hashes": "{}", "numbers": "{}", "model": "m", "query": None}
-    plan = await prepared_plan(world, world.large[0], view.sql.resolve.decode(), parameters)
+    parameters = {**view.parameters, "numbers": "{}", "model": "m", "query": None}
+    plan = await prepared_plan(world, world.large[0], view.sql.visible.decode(), parameters)
     for index in ("chunk_number_lookup", "chunk_text_hash", "document_pkey", "text_vector_pkey"):
+        assert index in plan
+    assert not SCANS.search(plan), plan
+
+
+async def test_a_page_of_hits_is_looked_up_by_key(world: World) -> None:
+    view = View(world.large[0], None, Filters())
+    parameters = {**view.parameters, "numbers": "{1,2,3}"}
+    plan = await prepared_plan(world, world.large[0], view.sql.page.decode(), parameters)
+    for index in ("chunk_number_lookup", "document_pkey"):
         assert index in plan
     assert not SCANS.search(plan), plan
 
@@ -211,13 +220,11 @@ async def test_recall_through_a_filter(world: World, tag: str) -> None:
 
 
 async def test_the_effort_of_an_index_scan_grows_as_the_share_of_the_index_shrinks(world: World) -> None:
-    async with world.db.tenant_session(world.large[0]) as session:
-        connection = await raw_connection(session)
+    async with world.db.tenant_connection(world.large[0]) as connection:
         state = await repository.read_state(connection, world.large[0], world.synthetic.model)
     assert state.share == pytest.approx(0.5, abs=0.02)
     assert state.languages == ["en"]
-    async with world.db.tenant_session(world.small[0]) as session:
-        connection = await raw_connection(session)
+    async with world.db.tenant_connection(world.small[0]) as connection:
         state = await repository.read_state(connection, world.small[0], world.synthetic.model)
     assert state.share is None
 

@@ -137,7 +137,12 @@ def test_the_time_grows_with_the_text_and_not_faster(unit: str):
     seconds: list[float] = []
     for length in (20_000, 80_000):
         text = (unit * (length // len(unit) + 1))[:length]
-        began = time.process_time()
-        find_personal_data(text)
-        seconds.append(time.process_time() - began)
+        # The best of three: a collection of what thousands of other tests left behind may fall into any one of them.
+        seconds.append(min(_seconds_to_read(text) for _ in range(3)))
     assert seconds[1] < max(10 * seconds[0], 0.5), seconds
+
+
+def _seconds_to_read(text: str) -> float:
+    began = time.process_time()
+    find_personal_data(text)
+    return time.process_time() - began

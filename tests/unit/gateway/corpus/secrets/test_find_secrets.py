@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -127,10 +128,12 @@ def test_megabytes_a_second(capsys: pytest.CaptureFixture[str]):
     find_secrets(text[:1000])
     began = time.process_time()
     find_secrets(text)
-    rate = len(text) / 1e6 / (time.process_time() - began)
+    looked = time.process_time()
+    re.findall(r"\w+", text.casefold())  # the floor of the same moment: a busy machine slows both
+    took, floor = looked - began, time.process_time() - looked
     with capsys.disabled():
-        print(f"\nsecrets: {rate:.1f} MB/s over {len(text) / 1e6:.1f} MB")
-    assert rate > 2  # aimed at 5; the margin is for a busy machine
+        print(f"\nsecrets: {len(text) / 1e6 / took:.1f} MB/s, {took / floor:.1f} times splitting into words")
+    assert took < 20 * floor  # 9 when every word is new, 5 later
 
 
 @pytest.mark.parametrize(
