@@ -1,13 +1,14 @@
 """`python -m connectors.sandbox --authority msft --port 8500 --seed demo`: sandboxes as a process of their own.
 
-Several are named by repeating `--authority`, each with its `--port` and `--second-port` in the same order; `--all` is every
-vendor there is. One line of JSON says that they answer, and where. They end with SIGTERM or SIGINT.
+Several are named by repeating `--authority`, each with its `--port` and `--second-port`, or with the two listening sockets it
+inherits as `--fds`, in the same order; `--all` is every vendor there is. One line of JSON says that they answer, and where. They end with SIGTERM or SIGINT.
 """
 
 import argparse
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--authority", action="append", choices=available(), default=[])
     parser.add_argument("--port", action="append", type=int, default=[], help="0 or none: any free one")
     parser.add_argument("--second-port", action="append", type=int, default=[], help="origin of downloads")
+    parser.add_argument("--fds", action="append", type=int, nargs=2, default=[], help="inherited, listening")
     parser.add_argument("--all", action="store_true", help="every vendor there is")
     parser.add_argument("--seed", choices=("empty", "demo"), default="empty")
     asked = parser.parse_args()
@@ -36,7 +38,7 @@ def main() -> None:
         return ports[index] if index < len(ports) else 0
 
     # All listen before the first is built, and whoever else starts at the same time goes first.
-    sockets = [
+    sockets = [(socket.socket(fileno=one), socket.socket(fileno=two)) for one, two in asked.fds] or [
         listening(port_of(asked.port, index), port_of(asked.second_port, index))
         for index in range(len(authorities))
     ]

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 
 from gateway.commands.api import DataDir
 from gateway.embedded.instance import Instance, NoInstance, chosen_data_dir
-from gateway.embedded.preflight import check_port
+from gateway.embedded.preflight import open_port
 from gateway.errors import ConfigurationError
 from gateway.settings import Settings, get_settings
 
@@ -23,6 +24,9 @@ MIGRATE_EXAMPLES = "Example: CATCHMENT_OWNER_DATABASE_URL=postgresql://… catch
 def gateway(
     host: Annotated[str | None, typer.Option(help="address to listen on; default CATCHMENT_HOST")] = None,
     port: Annotated[int | None, typer.Option(help="port to listen on; default CATCHMENT_PORT")] = None,
+    fd: Annotated[
+        int | None, typer.Option(help="a socket that listens already, inherited from a supervisor")
+    ] = None,
 ) -> None:
     """Run the gateway alone: HTTP API and console."""
     gc.disable()  # loading makes a million objects and no garbage; looking for some takes a sixth of the time
@@ -36,7 +40,6 @@ def gateway(
 
     settings = get_settings()
     configure_logs(log_format=settings.log_format, level=settings.log_level, data_dir=settings.data_dir)
-    where = host or settings.host
     app = create_app(settings)
     gc.freeze()
     gc.enable()
@@ -47,16 +50,19 @@ def gateway(
     server = uvicorn.Server(
         uvicorn.Config(
             app,
-            host=where,
-            port=check_port(where, settings.port if port is None else port),
             log_config=None,
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=5,
         )
     )
+    listener = (
+        open_port(host or settings.host, settings.port if port is None else port)
+        if fd is None
+        else socket.socket(fileno=fd)
+    )
     with suppress(SystemExit):  # how it ends when the application refused to start
-        server.run()
+        server.run(sockets=[listener])
     if not server.started:
         raise getattr(app.state, "refusal", None) or ConfigurationError("The gateway could not start.")
 

@@ -13,7 +13,7 @@ import typer
 from pydantic import SecretStr
 
 from gateway.embedded.instance import Instance, chosen_data_dir
-from gateway.embedded.preflight import check_folder, check_port
+from gateway.embedded.preflight import check_folder
 from gateway.embedded.private_files import private_folder, write_private
 from gateway.settings import Settings
 
@@ -72,28 +72,24 @@ def up(
     terminal = Terminal()
     log_format = os.environ.get("CATCHMENT_LOG_FORMAT") or ("console" if sys.stdout.isatty() else "json")
     configure_logs(log_format=log_format, level=settings.log_level, data_dir=folder, show=terminal.line)
-    where = host or settings.host
-    chosen = check_port(where, settings.port if port is None else port)
     sandboxes = _sandboxes(folder, settings) if demo else None
     plan = Plan(
         data_dir=folder,
-        host=where,
-        port=chosen,
+        host=host or settings.host,
+        port=settings.port if port is None else port,
         database_url=_secret(settings.database_url),
         owner_database_url=_secret(settings.owner_database_url),
         redis_url=_secret(settings.redis_url),
         secret_key=_secret(settings.secret_key),
         environment={"CATCHMENT_LOG_FORMAT": log_format, **(sandboxes.environment if sandboxes else {})},
         services=[sandboxes.service()] if sandboxes else [],
-        companions=sandboxes.listen if sandboxes else lambda: True,
     )
 
-    def prepare(owner_url: str, runtime_url: str, _redis_url: str) -> Mapping[str, object]:
+    def prepare(owner_url: str, runtime_url: str, own_url: str) -> Mapping[str, object]:
         from gateway.migration import migrate  # noqa: PLC0415
 
         migrate(owner_url)
-        base_url = settings.public_url or _address(where, chosen)
-        seeded = asyncio.run(_seed(runtime_url, folder, base_url, demo=demo))
+        seeded = asyncio.run(_seed(runtime_url, folder, settings.public_url or own_url, demo=demo))
         return {**seeded, "sandbox": sandboxes.described if sandboxes else {}}
 
     asyncio.run(
@@ -137,12 +133,6 @@ def _sandboxes(data_dir: Path, settings: Settings) -> "Sandboxes | None":
 
 def _secret(value: SecretStr | None) -> str | None:
     return value.get_secret_value() if value else None
-
-
-def _address(host: str, port: int) -> str:
-    """Where a browser on this machine finds us."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - looked up, not bound
-    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def _put_aside(log: Path) -> None:

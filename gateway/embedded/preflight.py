@@ -50,25 +50,28 @@ def check_disk(data_dir: Path, measure: Callable[[Path], int] = free_bytes) -> N
         raise disk_full(data_dir)
 
 
-def check_port(host: str, port: int) -> int:
-    """Tries the port the way the gateway will, and returns it; 0 stands for any free one."""
+def open_port(host: str, port: int) -> socket.socket:
+    """Listens there, so that nobody else can from here on; 0 stands for any free port."""
     if not 0 <= port <= 65535:
         raise StartupRefused(f"Port {port} does not exist: choose one between 1 and 65535.")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            probe.listen()
-            return int(probe.getsockname()[1])
     except socket.gaierror:
         raise StartupRefused(f"The host name {host} is not known on this machine.") from None
+    # Named as TCP, or asyncio leaves Nagle's algorithm on.
+    listener = socket.socket(family, kind, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen()
     except OSError as error:
+        listener.close()
         if error.errno == errno.EADDRINUSE:
             raise StartupRefused(
                 f"Port {port} on {host} is already taken by another program: choose another one with --port."
             ) from None
         raise StartupRefused(f"Catchment cannot listen on {host} port {port}: {_reason(error)}.") from None
+    return listener
 
 
 def disk_full(folder: Path) -> StartupRefused:

@@ -2,18 +2,21 @@
 
 import json
 import os
+import secrets
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.sandbox.address import HOST, Address, available
-from gateway.embedded.preflight import StartupRefused, check_port
+from gateway.embedded.preflight import StartupRefused, open_port
 from gateway.embedded.private_files import write_private
 from gateway.embedded.service import Service
 
 NAME = "sandbox"
+_LASTING = 10_000
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Sandboxes:
     """Of the vendors that are not configured otherwise."""
 
     addresses: Sequence[Address]
+    sockets: Sequence[tuple[socket.socket, socket.socket]]  # of each, both of its ports
 
     @classmethod
     def kept(cls, data_dir: Path, configured: Sequence[str]) -> "Sandboxes":
@@ -30,22 +34,24 @@ class Sandboxes:
             known: dict[str, list[int]] = json.loads(file.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             known = {}
-        ports: dict[str, list[int]] = {}
-        for name in available():
-            if name not in configured:
-                ports[name] = [_port(port, ports) for port in (*known.get(name, []), 0, 0)[:2]]
+        names = [name for name in available() if name not in configured]
+        sockets = [_listeners(*known.get(name, (0, 0))) for name in names]
+        ports = {
+            name: [each.getsockname()[1] for each in pair] for name, pair in zip(names, sockets, strict=True)
+        }
         if ports != known:
             write_private(file, json.dumps(ports))
-        return cls([Address(authority=name, port=one, second_port=two) for name, (one, two) in ports.items()])
+        addresses = [Address(authority=name, port=one, second_port=two) for name, (one, two) in ports.items()]
+        return cls(addresses, sockets)
 
     def service(self) -> Service:
         options: list[str] = []
-        for each in self.addresses:
-            options += ["--authority", each.authority]
-            options += ["--port", str(each.port), "--second-port", str(each.second_port)]
+        for each, pair in zip(self.addresses, self.sockets, strict=True):
+            options += ["--authority", each.authority, "--fds", *(str(one.fileno()) for one in pair)]
         return Service(
             name=NAME,
             command=[sys.executable, "-m", "connectors.sandbox", "--seed", "demo", *options],
+            sockets=[one for pair in self.sockets for one in pair],
             # Of ours it needs to know nothing.
             environment={
                 name: value for name, value in os.environ.items() if not name.startswith("CATCHMENT_")
@@ -70,20 +76,16 @@ class Sandboxes:
         """As instance.json says it."""
         return {each.authority: {"url": each.url, "control_url": each.control_url} for each in self.addresses}
 
-    def listen(self) -> bool:
-        """Whether all of them can be asked; they listen before they have anything to say."""
-        try:
-            for each in self.addresses:
-                socket.create_connection((HOST, each.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
+
+def _listeners(port: int, second_port: int) -> tuple[socket.socket, socket.socket]:
+    return _listener(port), _listener(second_port)
 
 
-def _port(wished: int, chosen: Mapping[str, Sequence[int]]) -> int:
-    try:
-        port = check_port(HOST, wished)
-    except StartupRefused:
-        port = check_port(HOST, 0)
-    # Nobody listens on them yet, so the system may offer one twice.
-    return _port(0, chosen) if any(port in each for each in chosen.values()) else port
+def _listener(wished: int) -> socket.socket:
+    """On the wished port, else on one that is likely to be free the next time too: below those which the system lends to
+    whoever connects somewhere.
+    """
+    while True:
+        with suppress(StartupRefused):
+            return open_port(HOST, wished or _LASTING + secrets.randbelow(_LASTING))
+        wished = 0

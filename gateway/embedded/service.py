@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -25,6 +26,8 @@ class Service:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     folder: Path | None = None
     account: Account | None = None
+    # Listening, and ours: whoever connects while the process starts, or is started again, only waits.
+    sockets: Sequence[socket.socket] = ()
     # Given the process id; may block for a moment, is never called on the event loop.
     ready: Callable[[int], bool] | None = None
     ready_timeout: float = 60.0

@@ -55,6 +55,7 @@ class Child:
                 stdout=pipe.writing_end,
                 stderr=pipe.writing_end,
                 start_new_session=True,
+                pass_fds=[each.fileno() for each in service.sockets],
             )
         finally:
             os.close(pipe.writing_end)

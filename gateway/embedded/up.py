@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,17 +20,18 @@ from gateway.embedded.instance import Instance
 from gateway.embedded.lock import data_dir_lock
 from gateway.embedded.output import Show
 from gateway.embedded.postgres import EmbeddedPostgres
-from gateway.embedded.preflight import StartupRefused, check_disk, check_folder, check_port
+from gateway.embedded.preflight import StartupRefused, check_disk, check_folder, open_port
 from gateway.embedded.private_files import kept_secret, private_folder
 from gateway.embedded.redis import EmbeddedRedis
 from gateway.embedded.service import Service
 from gateway.embedded.supervisor import Emit, Supervisor
 
-# Given owner URL, runtime URL and Redis URL, once the stores answer: migrates, seeds, and returns what instance.json
+# Given owner URL, runtime URL and the gateway's URL, once the stores answer: migrates, seeds, and returns what instance.json
 # says beyond url and pids. Runs in a thread; may raise StartupRefused.
 Prepare = Callable[[str, str, str], Mapping[str, object]]
 T = TypeVar("T")
 OWNER_URL = "CATCHMENT_OWNER_DATABASE_URL"
+_ANSWER_SECONDS = 1.0  # a gateway that gave up is noticed this late: its port goes on listening
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +47,8 @@ class Plan:
     secret_key: str | None = None
     # For gateway and worker, over the environment of this process.
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    # Started before worker and gateway; nobody waits for them until `companions` says they are there.
+    # Started before worker and gateway; nobody waits for them.
     services: Sequence[Service] = ()
-    companions: Callable[[], bool] = lambda: True
     gateway_command: Sequence[str] = (sys.executable, "-m", "gateway", "gateway")
     worker_command: Sequence[str] = (sys.executable, "-m", "workers")
 
@@ -64,22 +65,21 @@ async def run_instance(
 ) -> None:
     """Runs until SIGINT, SIGTERM or SIGHUP; a second one does not wait. Raises StartupRefused."""
     await asyncio.to_thread(check_folder, plan.data_dir)
-    with data_dir_lock(plan.data_dir):
-        port = await asyncio.to_thread(_clear_the_ground, plan)
-        run = _Run(replace(plan, port=port), show, emit)
+    with data_dir_lock(plan.data_dir), await asyncio.to_thread(_clear_the_ground, plan) as listener:
+        run = _Run(plan, listener, show, emit)
         stop = asyncio.Event()
         with _StopSignals(stop, run.supervisor.hurry):
             await run.until(stop, prepare, on_ready)
 
 
-def _clear_the_ground(plan: Plan) -> int:
+def _clear_the_ground(plan: Plan) -> socket.socket:
     left = orphans.marked(plan.data_dir)
     orphans.end(left, ask=left, with_signal=signal.SIGTERM, patience=2.0)
     Instance.path(plan.data_dir).unlink(missing_ok=True)
     check_disk(plan.data_dir)
     shutil.rmtree(plan.data_dir / "metrics", ignore_errors=True)
     private_folder(plan.data_dir / "metrics")
-    return check_port(plan.host, plan.port)
+    return open_port(plan.host, plan.port)
 
 
 class _StopSignals:
@@ -109,8 +109,10 @@ class _StopSignals:
 class _Run:
     """One life of an instance."""
 
-    def __init__(self, plan: Plan, show: Show, emit: Emit) -> None:
+    def __init__(self, plan: Plan, listener: socket.socket, show: Show, emit: Emit) -> None:
         self._plan = plan
+        self._listener = listener
+        self._port: int = listener.getsockname()[1]
         self.supervisor = Supervisor(show=show, emit=emit, on_started=self._on_started)
         self._instance: Instance | None = None
         self._writing = threading.Lock()
@@ -144,7 +146,7 @@ class _Run:
                 await ready(store)
             if self._plan.database_url is None:
                 await _finished(self._postgres.bootstrap)
-            prepared = await asyncio.to_thread(prepare, urls.owner, urls.runtime, urls.redis)
+            prepared = await asyncio.to_thread(prepare, urls.owner, urls.runtime, self._url)
             self._instance = Instance.model_validate({"url": self._url, **prepared})
             await asyncio.to_thread(self._write_instance)
         for service in services:
@@ -197,9 +199,10 @@ class _Run:
         )
         gateway = Service(
             name="gateway",
-            command=[*plan.gateway_command, "--host", plan.host, "--port", str(plan.port)],
+            command=[*plan.gateway_command, "--fd", str(self._listener.fileno())],
             environment=environment,
-            ready=lambda pid: self._answers(pid) and plan.companions(),
+            sockets=[self._listener],
+            ready=self._answers,
         )
         marked = gate.mark(plan.data_dir)
         return [
@@ -208,7 +211,7 @@ class _Run:
         ]
 
     def _answers(self, _pid: int) -> bool:
-        connection = http.client.HTTPConnection(self._reachable_host, self._plan.port, timeout=5.0)
+        connection = http.client.HTTPConnection(self._reachable_host, self._port, timeout=_ANSWER_SECONDS)
         try:
             connection.request("GET", "/readyz")
             return connection.getresponse().status == http.HTTPStatus.OK
@@ -224,7 +227,7 @@ class _Run:
     @property
     def _url(self) -> str:
         host = self._reachable_host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self._plan.port}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     def _on_started(self, _name: str, _pid: int) -> None:
         self._write_instance()

@@ -17,7 +17,7 @@ from gateway.embedded.preflight import StartupRefused
 from gateway.embedded.up import Plan, run_instance
 
 GATEWAY = """
-import http.server, json, os, pathlib, sys
+import http.server, json, os, pathlib, socket, sys
 from gateway.embedded.gate import wait_until_open
 instance = pathlib.Path(os.environ["CATCHMENT_DATA_DIR"], "instance.json")
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -28,10 +28,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
     def log_message(self, *_):
         pass
-_, _, host, _, port = sys.argv
+_, option, descriptor = sys.argv
+assert option == "--fd"
 wait_until_open()
 early = json.loads(instance.read_text())
-http.server.ThreadingHTTPServer((host, int(port)), Handler).serve_forever()
+server = http.server.ThreadingHTTPServer(("", 0), Handler, bind_and_activate=False)
+server.socket = socket.socket(fileno=int(descriptor))
+server.serve_forever()
 """
 WORKER = """
 import os, json, signal
@@ -46,7 +49,7 @@ def say(**fields: Any) -> None:
         print(json.dumps(fields), flush=True)
 
 
-def prepare(owner_url: str, _runtime_url: str, _redis_url: str) -> dict[str, object]:
+def prepare(owner_url: str, _runtime_url: str, _own_url: str) -> dict[str, object]:
     """One more row at every start, so that a test sees what earlier lives left."""
     if "--refuse" in sys.argv:
         raise StartupRefused("The database is of a newer schema.")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.embedded import preflight
 from gateway.embedded.postgres import EmbeddedPostgres
-from gateway.embedded.preflight import StartupRefused, check_disk, check_folder, check_port
+from gateway.embedded.preflight import StartupRefused, check_disk, check_folder, open_port
 from tests.integration.embedded.conftest import forget
 
 
@@ -22,12 +22,17 @@ def test_a_taken_port_is_named() -> None:
         with pytest.raises(
             StartupRefused, match=rf"^Port {port} on 127\.0\.0\.1 is already taken .*--port\.$"
         ):
-            check_port("127.0.0.1", port)
-    assert check_port("127.0.0.1", port) == port
+            open_port("127.0.0.1", port)
+    with open_port("127.0.0.1", port) as listener:
+        assert listener.getsockname()[1] == port
 
 
-def test_port_0_is_any_free_port() -> None:
-    assert check_port("127.0.0.1", 0) > 0
+def test_port_0_is_any_free_port_and_from_then_on_ours() -> None:
+    with open_port("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        assert port > 0
+        with pytest.raises(StartupRefused, match="already taken"):
+            open_port("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +45,7 @@ def test_port_0_is_any_free_port() -> None:
 )
 def test_an_address_that_cannot_be_used_is_refused(host: str, port: int, sentence: str) -> None:
     with pytest.raises(StartupRefused, match=sentence):
-        check_port(host, port)
+        open_port(host, port)
 
 
 def test_a_usable_folder_is_made_private_and_left_empty(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,16 +123,25 @@ def test_a_demo_has_its_vendors(demo: Callable[[], Demo]) -> None:
     second.stop()
 
 
+def chosen(data_dir: Path, configured: Sequence[str] = ()) -> Sandboxes:
+    """As one start chooses them, and lets go of them at its end."""
+    sandboxes = Sandboxes.kept(data_dir, configured)
+    for listener in sandboxes.service().sockets:
+        assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        listener.close()
+    return sandboxes
+
+
 def test_ports_are_kept_and_a_taken_one_is_replaced(tmp_path: Path) -> None:
-    first = Sandboxes.kept(tmp_path, [])
+    first = chosen(tmp_path)
     assert stat.S_IMODE((tmp_path / "sandbox.json").stat().st_mode) == 0o600
-    assert Sandboxes.kept(tmp_path, []) == first
+    assert chosen(tmp_path).addresses == first.addresses
     numbers = [port for each in first.addresses for port in (each.port, each.second_port)]
     assert len(set(numbers)) == len(numbers)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", first.addresses[0].port))
         taken.listen()
-        other = Sandboxes.kept(tmp_path, [])
+        other = chosen(tmp_path)
     assert other.addresses[0].port != first.addresses[0].port
     assert other.addresses[0].second_port == first.addresses[0].second_port
     assert other.addresses[1:] == first.addresses[1:]
@@ -140,12 +149,12 @@ def test_ports_are_kept_and_a_taken_one_is_replaced(tmp_path: Path) -> None:
 
 def test_a_spoilt_file_is_no_reason_not_to_start(tmp_path: Path) -> None:
     (tmp_path / "sandbox.json").write_text("{")
-    assert Sandboxes.kept(tmp_path, []).addresses
+    assert chosen(tmp_path).addresses
 
 
 def test_an_operators_own_application_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "msft" not in {each.authority for each in Sandboxes.kept(tmp_path, ["msft"]).addresses}
-    ours = Sandboxes.kept(tmp_path, [])
+    assert "msft" not in {each.authority for each in chosen(tmp_path, ["msft"]).addresses}
+    ours = chosen(tmp_path)
     for name, value in ours.environment.items():
         monkeypatch.setenv(name, value)
     settings = Settings(data_dir=tmp_path)

@@ -263,7 +263,9 @@ def test_whatever_is_killed_comes_back_and_instance_json_says_so(
     for name in ("gateway", "redis", "postgres"):
         os.kill(instance["pids"][name], signal.SIGKILL)
         assert first.until("house.child.died", component=name)["exitCode"] == -signal.SIGKILL
+        answer = ask(instance["url"])  # the port is the supervisor's: who asks meanwhile only waits
         instance["pids"][name] = first.until("house.starting", component=name)["pid"]
+        assert answer["pid"] == instance["pids"]["gateway"]
         assert first.recorded() == instance
     first.until("line", service="postgres", line="LOG:  database system is ready to accept connections")
     with psycopg.connect(EmbeddedPostgres(data_dir).owner_url) as connection:
