@@ -175,7 +175,7 @@ class History:
 
 @pytest.mark.timeout(300 if not FULL else 6 * 3600)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
-@given(steps=st.lists(step, min_size=1 if not FULL else 30, max_size=STEPS))
+@given(steps=st.lists(step, min_size=STEPS if FULL else 1, max_size=STEPS))
 async def test_the_corpus_becomes_what_is_there(steps, db, pool, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("history")
     bench = Bench(db, pool, folder, retry_base_seconds=0.01, max_attempts=3)

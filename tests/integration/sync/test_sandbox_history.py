@@ -37,7 +37,7 @@ def sandboxes():
 @pytest.mark.parametrize("surface", EVERY)
 @pytest.mark.timeout(300 if not FULL else 6 * 3600)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
-@given(steps=st.lists(step, min_size=4 if not FULL else 30, max_size=STEPS))
+@given(steps=st.lists(step, min_size=STEPS if FULL else 4, max_size=STEPS))
 async def test_the_corpus_becomes_what_the_sandbox_holds(
     surface, steps, db, pool, sandboxes, tmp_path_factory
 ):
