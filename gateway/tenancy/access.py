@@ -1,21 +1,23 @@
 """Who is asking, and what they may do.
 
 A credential is a key (`Authorization: Bearer ck_…`) or the console's session cookie; only hashes of either are kept.
-Every request under /v1 and /mcp is looked up afresh, in one transaction: a member who leaves, a key that is revoked
+Every request under /v1 and /mcp is looked up afresh, by one statement: a member who leaves, a key that is revoked
 or expires, is out with the next request. A route says what it needs with `needs(role, scope)`; both must hold.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
 from uuid import UUID
 
 from fastapi import Depends, Request
+from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.db import Database, enter_tenant
+from gateway.db import Database
 from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthenticated
 from gateway.http import problem_response
 from gateway.tenancy import repository, schemas
@@ -65,6 +67,12 @@ Operator = Annotated[Principal, needs(scope="operator")]
 
 # -- authentication
 
+_Route = tuple[UUID, UUID]  # mandate, and the key or session in it
+_LookUp = Callable[[AsyncSession, bytes], Awaitable[_Route | None]]
+# Where a credential leads, by its hash, never changes; whether it still leads there is asked each time.
+_routes: OrderedDict[bytes, _Route] = OrderedDict()
+_MOST_ROUTES = 10_000
+
 
 async def authenticate(db: Database, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Principal:
     """The principal behind the credential, or 401. A header is believed over a cookie."""
@@ -82,29 +90,38 @@ async def authenticate(db: Database, headers: Mapping[str, str], cookies: Mappin
 
 async def _by_key(db: Database, key: str, act_as: str | None) -> Principal:
     wanted = _user_id(act_as)
-    async with db.routing_session() as session:
-        route = await repository.key_route(session, token_hash(key))
-        if route is None:
-            raise NotAuthenticated("This key is unknown, expired or revoked.")
-        mandate_id, key_id = route
-        await enter_tenant(session, mandate_id)
-        found = await repository.usable_key(session, key_id, wanted)
-    if found is None or (found[0].user_id is not None and found[1] is None):
-        raise NotAuthenticated("This key is unknown, expired or revoked.")
-    row, role, acted_role = found
-    scopes = cast("frozenset[schemas.Scope]", frozenset(row.scopes))
-    if row.user_id is None:
-        role = "admin" if "admin" in scopes else "member"
-    principal = Principal(
-        mandate_id, row.user_id, cast("schemas.Role", role), scopes, "key", row.id, service=row.service
-    )
+    refusal = NotAuthenticated("This key is unknown, expired or revoked.")
+    route = await _route(db, token_hash(key), repository.key_route)
+    if route is None:
+        raise refusal
+    mandate_id, key_id = route
+    async with db.tenant_connection(mandate_id) as connection:
+        found = await repository.usable_key(connection, key_id, wanted)
+    if found is None or (found.user_id is not None and found.role is None):
+        raise refusal
+    scopes = cast("frozenset[schemas.Scope]", frozenset(found.scopes))
+    of_service = "admin" if "admin" in scopes else "member"
+    role = cast("schemas.Role", of_service if found.user_id is None else found.role)
+    principal = Principal(mandate_id, found.user_id, role, scopes, "key", found.id, service=found.service)
     if act_as is None:
         return principal
-    if row.service is None or "act_as" not in scopes:
+    if found.service is None or "act_as" not in scopes:
         raise NotAllowed("Only a service key with the scope act_as may act for a user.")
-    if acted_role is None:
+    if found.acted_role is None:
         raise NotAllowed("The key can only act for a current member of its own mandate.")
-    return _acting(principal, cast("UUID", wanted), cast("schemas.Role", acted_role))
+    return _acting(principal, cast("UUID", wanted), cast("schemas.Role", found.acted_role))
+
+
+async def _route(db: Database, credential: bytes, look_up: _LookUp) -> _Route | None:
+    if (known := _routes.get(credential)) is None:
+        async with db.routing_session() as session:
+            known = await look_up(session, credential)
+        if known is None:
+            return None
+        _routes[credential] = known
+        if len(_routes) > _MOST_ROUTES:
+            _routes.popitem(last=False)
+    return known
 
 
 def _acting(service: Principal, user_id: UUID, role: schemas.Role) -> Principal:
@@ -123,18 +140,18 @@ def _user_id(text: str | None) -> UUID | None:
 
 
 async def session_principal(db: Database, cookie: str) -> Principal:
-    async with db.routing_session() as session:
-        route = await repository.session_route(session, token_hash(cookie))
-        if route is None:
-            raise NotAuthenticated("The session has ended; sign in again.")
-        mandate_id, session_id = route
-        await enter_tenant(session, mandate_id)
-        found = await repository.usable_session(session, session_id)
+    refusal = NotAuthenticated("The session has ended; sign in again.")
+    route = await _route(db, token_hash(cookie), repository.session_route)
+    if route is None:
+        raise refusal
+    mandate_id, session_id = route
+    async with db.tenant_connection(mandate_id) as connection:
+        found = await repository.usable_session(connection, session_id)
     if found is None:
-        raise NotAuthenticated("The session has ended; sign in again.")
-    row, role = found[0], cast("schemas.Role", found[1])
+        raise refusal
+    role = cast("schemas.Role", found.role)
     return Principal(
-        mandate_id, row.user_id, role, ROLE_SCOPES[role], "session", row.id, csrf_token=row.csrf_token
+        mandate_id, found.user_id, role, ROLE_SCOPES[role], "session", found.id, csrf_token=found.csrf_token
     )
 
 

@@ -5,13 +5,14 @@ Routing tables have no row-level security, so every statement that changes one n
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from psycopg import AsyncConnection
 from sqlalchemy import ColumnElement, delete, func, insert, or_, select, text, true, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import InstrumentedAttribute, aliased
+from sqlalchemy.orm import InstrumentedAttribute
 
 from gateway.db import new_id, tenant_of
 from gateway.tenancy.models import (
@@ -30,6 +31,7 @@ from gateway.tenancy.models import (
 # A row may have been changed by a statement of the same transaction since it was last read.
 _FRESH = {"populate_existing": True}
 
+Connection = AsyncConnection[Any]
 After = tuple[datetime, UUID] | None  # where the page before ended
 
 
@@ -341,24 +343,32 @@ async def key_route(session: AsyncSession, key_hash: bytes) -> tuple[UUID, UUID]
     return (row[0], row[1]) if row else None
 
 
-async def usable_key(
-    session: AsyncSession, key_id: UUID, act_as: UUID | None
-) -> tuple[ApiKey, str | None, str | None] | None:
-    """The key if it still works, its user's role, and the role of the user it wants to act as."""
-    acted = aliased(Membership)
-    row = (
-        await session.execute(
-            select(ApiKey, Membership.role, acted.role)
-            .outerjoin(
-                Membership,
-                (Membership.mandate_id == ApiKey.mandate_id) & (Membership.user_id == ApiKey.user_id),
-            )
-            .outerjoin(acted, (acted.mandate_id == ApiKey.mandate_id) & (acted.user_id == act_as))
-            .where(ApiKey.id == key_id, ApiKey.revoked_at.is_(None))
-            .where(or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > func.now()))
-        )
-    ).first()
-    return (row[0], row[1], row[2]) if row else None
+class UsableKey(NamedTuple):
+    """`role` is its user's, `acted_role` that of the user it wants to act as."""
+
+    id: UUID
+    user_id: UUID | None
+    service: str | None
+    scopes: list[str]
+    role: str | None
+    acted_role: str | None
+
+
+async def usable_key(connection: Connection, key_id: UUID, act_as: UUID | None) -> UsableKey | None:
+    """The key if it still works. Asked with every request, so it goes to the driver directly and is planned once."""
+    cursor = await connection.execute(
+        """
+        SELECT k.id, k.user_id, k.service, k.scopes, m.role, a.role FROM api_key k
+        LEFT JOIN membership m ON m.mandate_id = k.mandate_id AND m.user_id = k.user_id
+        LEFT JOIN membership a ON a.mandate_id = k.mandate_id AND a.user_id = %(act_as)s::uuid
+        WHERE k.id = %(id)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+        """,
+        {"id": key_id, "act_as": act_as},
+        prepare=True,
+        binary=True,
+    )
+    row = await cursor.fetchone()
+    return UsableKey._make(row) if row else None
 
 
 # -- sign-in
@@ -430,20 +440,29 @@ async def session_route(session: AsyncSession, token_hash: bytes) -> tuple[UUID,
     return (row[0], row[1]) if row else None
 
 
-async def usable_session(session: AsyncSession, session_id: UUID) -> tuple[LoginSession, str] | None:
-    """The session if it has not expired, and its user's role."""
-    row = (
-        await session.execute(
-            select(LoginSession, Membership.role)
-            .join(
-                Membership,
-                (Membership.mandate_id == LoginSession.mandate_id)
-                & (Membership.user_id == LoginSession.user_id),
-            )
-            .where(LoginSession.id == session_id, LoginSession.expires_at > func.now())
-        )
-    ).first()
-    return (row[0], row[1]) if row else None
+class UsableSession(NamedTuple):
+    """`role` is its user's."""
+
+    id: UUID
+    user_id: UUID
+    csrf_token: str
+    role: str
+
+
+async def usable_session(connection: Connection, session_id: UUID) -> UsableSession | None:
+    """The session if it has not expired."""
+    cursor = await connection.execute(
+        """
+        SELECT s.id, s.user_id, s.csrf_token, m.role FROM session s
+        JOIN membership m ON m.mandate_id = s.mandate_id AND m.user_id = s.user_id
+        WHERE s.id = %(id)s AND s.expires_at > now()
+        """,
+        {"id": session_id},
+        prepare=True,
+        binary=True,
+    )
+    row = await cursor.fetchone()
+    return UsableSession._make(row) if row else None
 
 
 async def delete_session(session: AsyncSession, session_id: UUID) -> None:

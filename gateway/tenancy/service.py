@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gateway.db import COMMONS, Database, emit_on_commit, enter_tenant, new_id, tenant_of
+from gateway.db import COMMONS, Database, emit_on_commit, enter_tenant, new_id, raw_connection, tenant_of
 from gateway.errors import Conflict, InvalidRequest, NotAllowed, NotAuthenticated, NotFound, fields_invalid
 from gateway.ingestion.events import record_event
 from gateway.ingestion.facade import resume_waiting
@@ -473,7 +473,8 @@ async def seed_local_owner(db: Database, known_key: str | None = None, *, slug: 
             raise Conflict(
                 f"The mandate {slug!r} no longer has its member {LOCAL_EMAIL}; use a key of your own."
             )
-        works = route and route[0] == mandate_id and await repository.usable_key(session, route[1], None)
+        connection = await raw_connection(session)
+        works = route and route[0] == mandate_id and await repository.usable_key(connection, route[1], None)
         if known_key and works:
             return LocalOwner(mandate_id, owner.id, known_key)
         scopes: tuple[Scope, ...] = (*sorted(ROLE_SCOPES["owner"]), "operator")
