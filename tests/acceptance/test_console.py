@@ -3,6 +3,8 @@
 `CATCHMENT_ACCEPTANCE=full` measures the pages over 100,000 documents instead of 5,000.
 """
 
+import asyncio
+import json
 import os
 import statistics
 import time
@@ -15,7 +17,7 @@ import httpx
 import numpy as np
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 from sqlalchemy import text
 
 from gateway.connections import repository as connections
@@ -186,6 +188,42 @@ async def test_an_estimate_comes_before_the_first_sync_when_asked_for(
         await start.click()
         await synced(page)
         assert int(await page.locator("[data-indexed]").inner_text()) > 0
+
+
+async def test_who_goes_elsewhere_while_a_sync_ends_gets_there(
+    running: Demo, browser: Browser, eye: Eye
+) -> None:
+    """A page that reads itself again when its sync is over must not do so over the head of who is just leaving it."""
+    left, over = asyncio.Event(), asyncio.Event()
+    async with window(browser, eye) as page:
+        await sign_in(page, running)
+        address = await connect(page, running, "Google", "ada@demo.example")
+        await synced(page)
+        surface = await page.locator("[data-surface]").first.get_attribute("data-surface")
+
+        async def ends_when_they_left(route: Route) -> None:
+            await left.wait()
+            counts = {"found": 4711, "indexed": 4711, "skipped": 0, "failed": 0}
+            told = [{"surfaces": [{"surface": surface, "done": done, **counts}]} for done in (False, True)]
+            body = "".join(f"event: progress\ndata: {json.dumps(one)}\n\n" for one in told)
+            await route.fulfill(content_type="text/event-stream", body=body)
+
+        async def answers_late(route: Route) -> None:
+            left.set()
+            await over.wait()
+            await route.continue_()
+
+        await page.expose_function("heard", over.set)
+        await page.add_init_script(
+            "document.addEventListener('DOMContentLoaded', () => new MutationObserver(() =>"
+            " document.querySelector('[data-state=done] [data-found]')?.textContent === '4711' && heard())"
+            ".observe(document.body, {subtree: true, childList: true, attributes: true}))"
+        )
+        await page.route("**/progress", ends_when_they_left)
+        await page.route(f"{running.url}/search*", answers_late)
+        await page.goto(address)
+        await page.get_by_role("link", name="Search", exact=True).click()
+        await page.wait_for_url(f"{running.url}/search*", timeout=10_000)
 
 
 async def test_failures_are_named_and_retried_and_held_deletions_wait(

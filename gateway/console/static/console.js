@@ -1,4 +1,5 @@
 // What a page gains from a script: times in the viewer's zone, and the live parts. Every page can be read without it.
+import { readAgain } from "/static/again.js";
 import { startAnswer } from "/static/answer.js";
 import { followLog } from "/static/activity.js";
 import { followProgress } from "/static/progress.js";
@@ -20,5 +21,5 @@ for (const card of document.querySelectorAll("[data-ask]")) startAnswer(card);
 for (const table of document.querySelectorAll("[data-stream]")) followLog(table, localTimes);
 for (const section of document.querySelectorAll("[data-progress]")) followProgress(section);
 for (const waiting of document.querySelectorAll("[data-refresh]")) {
-  setTimeout(() => location.reload(), 1000 * Number(waiting.dataset.refresh));
+  setTimeout(readAgain, 1000 * Number(waiting.dataset.refresh));
 }

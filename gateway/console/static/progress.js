@@ -1,4 +1,6 @@
 // Bars that move while a connection syncs; when everything is done the page is read once more.
+import { readAgain } from "/static/again.js";
+
 export function followProgress(section) {
   const source = new EventSource(section.dataset.progress);
   let ran = false;
@@ -26,7 +28,7 @@ export function followProgress(section) {
     }
     if (running) ran = true;
     section.dataset.state = running ? "running" : "done";
-    if (!running && ran) location.reload();
+    if (!running && ran) readAgain();
   }
 
   source.addEventListener("progress", show);
