@@ -13,6 +13,7 @@ import typer
 from pydantic import SecretStr
 
 from gateway.embedded.instance import Instance, chosen_data_dir
+from gateway.embedded.lock import data_dir_lock
 from gateway.embedded.preflight import check_folder
 from gateway.embedded.private_files import private_folder, write_private
 from gateway.settings import Settings
@@ -127,7 +128,8 @@ def _sandboxes(data_dir: Path, settings: Settings) -> "Sandboxes | None":
     from gateway.embedded.sandboxes import Sandboxes  # noqa: PLC0415
 
     configured = [name for name in VENDORS if getattr(settings, f"{name}_client_id")]
-    sandboxes = Sandboxes.kept(data_dir, configured)
+    with data_dir_lock(data_dir):  # those of a running instance are not ours to replace
+        sandboxes = Sandboxes.kept(data_dir, configured)
     return sandboxes if sandboxes.addresses else None
 
 

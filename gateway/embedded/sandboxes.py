@@ -24,7 +24,7 @@ class Sandboxes:
     """Of the vendors that are not configured otherwise."""
 
     addresses: Sequence[Address]
-    sockets: Sequence[tuple[socket.socket, socket.socket]]  # of each, both of its ports
+    sockets: Sequence[Sequence[socket.socket]]  # of each, both of its ports
 
     @classmethod
     def kept(cls, data_dir: Path, configured: Sequence[str]) -> "Sandboxes":
@@ -35,7 +35,7 @@ class Sandboxes:
         except (FileNotFoundError, ValueError):
             known = {}
         names = [name for name in available() if name not in configured]
-        sockets = [_listeners(*known.get(name, (0, 0))) for name in names]
+        sockets = [[_listener(port) for port in (*known.get(name, []), 0, 0)[:2]] for name in names]
         ports = {
             name: [each.getsockname()[1] for each in pair] for name, pair in zip(names, sockets, strict=True)
         }
@@ -75,10 +75,6 @@ class Sandboxes:
     def described(self) -> Mapping[str, Mapping[str, str]]:
         """As instance.json says it."""
         return {each.authority: {"url": each.url, "control_url": each.control_url} for each in self.addresses}
-
-
-def _listeners(port: int, second_port: int) -> tuple[socket.socket, socket.socket]:
-    return _listener(port), _listener(second_port)
 
 
 def _listener(wished: int) -> socket.socket:

@@ -112,6 +112,24 @@ def test_a_demo_has_its_vendors(demo: Callable[[], Demo]) -> None:
     for place in instance["sandbox"].values():
         assert ask(f"{place['controlUrl']}/state")
 
+    # Another start is refused and leaves their ports alone.
+    kept = (first.data_dir / "sandbox.json").read_text()
+    command = [
+        sys.executable,
+        "-m",
+        "gateway",
+        "up",
+        "--demo",
+        "--data-dir",
+        str(first.data_dir),
+        "--port",
+        "0",
+    ]
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert again.returncode == 1
+    assert "already running" in again.stderr
+    assert (first.data_dir / "sandbox.json").read_text() == kept
+
     memory = psutil.Process(first.instance["pids"]["sandbox"]).memory_full_info().pss / 1024**2
     print(f"all vendors in one process: {memory:.0f} MB PSS")
     assert memory < 200
@@ -147,8 +165,9 @@ def test_ports_are_kept_and_a_taken_one_is_replaced(tmp_path: Path) -> None:
     assert other.addresses[1:] == first.addresses[1:]
 
 
-def test_a_spoilt_file_is_no_reason_not_to_start(tmp_path: Path) -> None:
-    (tmp_path / "sandbox.json").write_text("{")
+@pytest.mark.parametrize("spoilt", ["{", '{"msft": [70000]}'])
+def test_a_spoilt_file_is_no_reason_not_to_start(tmp_path: Path, spoilt: str) -> None:
+    (tmp_path / "sandbox.json").write_text(spoilt)
     assert chosen(tmp_path).addresses
 
 
