@@ -4,13 +4,15 @@ One block is one transaction: it commits at the end or rolls back whole. The ten
 a real `SET LOCAL` (a `set_config()` call would not reach Citus shards), and row-level security does the rest.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 import uuid_utils.compat as uuid_utils
 from psycopg import AsyncConnection
+from psycopg import Error as PsycopgError
 from psycopg.errors import OperationalError as PsycopgOperationalError
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -25,16 +27,25 @@ from gateway.settings import get_settings
 COMMONS = UUID("00000000-0000-7000-8000-000000000000")
 
 
+_AWAY = "The database does not answer; try again in a few seconds."
+T = TypeVar("T")
+
+
 def new_id() -> UUID:
     """Time-ordered, so that fresh rows land side by side in every index."""
     return uuid_utils.uuid7()
 
 
-def sqlalchemy_url(url: str) -> str:
+def driver_url(url: str) -> str:
+    """As psycopg reads it, for who speaks to the driver alone."""
     scheme, separator, rest = url.partition("://")
     if scheme.split("+")[0] not in {"postgresql", "postgres"} or not separator:
         raise ConfigurationError("The database URL must start with postgresql://")
-    return f"postgresql+psycopg://{rest}"
+    return f"postgresql://{rest}"
+
+
+def sqlalchemy_url(url: str) -> str:
+    return driver_url(url).replace("postgresql", "postgresql+psycopg", 1)
 
 
 class Database:
@@ -71,9 +82,13 @@ class Database:
             raw = await pooled.get_raw_connection()
             connection = cast("AsyncConnection[Any]", raw.driver_connection)
             assignments = [f"SET LOCAL {name} = '{value}'" for name, value in (settings or {}).items()]
-            async with connection.transaction():
-                await connection.execute("; ".join([_entering(mandate_id), *assignments]).encode())
+            try:
+                await connection.set_autocommit(True)  # the driver would send BEGIN alone and wait for it
+                await connection.execute("; ".join(["BEGIN", entering(mandate_id), *assignments]).encode())
                 yield connection
+                await connection.commit()
+            finally:
+                await _hand_back(connection)
 
     @asynccontextmanager
     async def routing_session(self) -> AsyncGenerator[AsyncSession]:
@@ -108,22 +123,13 @@ class Database:
             # The driver's own error comes from what goes past SQLAlchemy.
             if not _is_connection_trouble(error):
                 raise
-            raise StoreUnavailable("The database does not answer; try again in a few seconds.") from error
+            raise StoreUnavailable(_AWAY) from error
 
     async def check_role(self) -> None:
         """Refuses a runtime role that row-level security would not bind."""
         async with self.routing_session() as session:
             row = (await session.execute(text(ROLE_FINDINGS))).one()
-        problems = [
-            name
-            for name, found in {
-                "is a superuser": row.rolsuper,
-                "has BYPASSRLS": row.rolbypassrls,
-                "owns tables": row.owns_tables,
-            }.items()
-            if found
-        ]
-        if problems:
+        if problems := role_problems(row.rolsuper, row.rolbypassrls, row.owns_tables):
             raise ConfigurationError(
                 f"The runtime role {row.rolname!r} {' and '.join(problems)}: row-level security would not hold. "
                 "Point CATCHMENT_DATABASE_URL at a plain role such as catchment_runtime."
@@ -133,12 +139,50 @@ class Database:
         await self.engine.dispose()
 
 
+async def _hand_back(connection: AsyncConnection[Any]) -> None:
+    """As the pool gave it out: idle, and never in autocommit, where a session's `SET LOCAL` would mean nothing."""
+    try:
+        await connection.rollback()  # does nothing after a commit
+        await connection.set_autocommit(False)
+    except BaseException as error:
+        await connection.close()
+        if not isinstance(error, PsycopgError):
+            raise
+
+
 ROLE_FINDINGS = """
 SELECT r.rolname, r.rolsuper, r.rolbypassrls,
        EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                WHERE n.nspname = 'public' AND c.relkind = 'r' AND pg_has_role(r.oid, c.relowner, 'MEMBER')) AS owns_tables
 FROM pg_roles r WHERE r.rolname = current_user
 """
+
+
+async def answered_within(seconds: float, asking: Coroutine[Any, Any, T]) -> T:
+    """A database that takes a question and never answers is away too.
+
+    The question is let go of, not waited for: the driver takes ten seconds to give a connection up.
+    """
+    task = asyncio.create_task(asking)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    finally:
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(lambda gone: gone.cancelled() or gone.exception())
+    if not done:
+        raise StoreUnavailable(_AWAY)
+    return task.result()
+
+
+def role_problems(is_superuser: bool, bypasses_row_security: bool, owns_tables: bool) -> list[str]:
+    """Why row-level security would not bind a role."""
+    found = {
+        "is a superuser": is_superuser,
+        "has BYPASSRLS": bypasses_row_security,
+        "owns tables": owns_tables,
+    }
+    return [words for words, holds in found.items() if holds]
 
 
 def _is_connection_trouble(error: DBAPIError | PsycopgOperationalError) -> bool:
@@ -167,16 +211,17 @@ def emit_on_commit(session: AsyncSession, event: str, /, **fields: Any) -> None:
 
 async def enter_tenant(session: AsyncSession, mandate_id: UUID) -> None:
     """From here on the transaction sees this mandate alone: how a routing session follows a route it just read."""
-    await session.execute(text(_entering(mandate_id)))
+    await session.execute(text(entering(mandate_id)))
     session.info["mandate_id"] = mandate_id
 
 
 async def switch_tenant(connection: AsyncConnection[Any], mandate_id: UUID) -> None:
     """The same for a `tenant_connection`."""
-    await connection.execute(_entering(mandate_id).encode())
+    await connection.execute(entering(mandate_id).encode())
 
 
-def _entering(mandate_id: UUID) -> str:
+def entering(mandate_id: UUID) -> str:
+    """The statement that does it."""
     if not isinstance(cast("object", mandate_id), UUID):
         raise TypeError("mandate_id must be a UUID")
     return f"SET LOCAL app.mandate_id = '{mandate_id}'"

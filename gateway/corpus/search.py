@@ -1,7 +1,7 @@
 """Hybrid search over one corpus: what a caller may see, by meaning and by words, each hit with its citation.
 
 `search()` is the one way in, for HTTP, MCP, the context builder and the command line. A search is one transaction: the
-commons first, then the caller's mandate, and last the page of hits, which looks at scope and connections once more.
+caller's mandate, the commons if they hold anything, and last the page of hits, which looks at scope and connections once more.
 """
 
 import time
@@ -13,7 +13,7 @@ from uuid import UUID
 from gateway.corpus import search_repository as repository
 from gateway.corpus.boundary import wrap
 from gateway.corpus.candidates import Candidates, Hints, Quest
-from gateway.corpus.citations import citation_of
+from gateway.corpus.citations import Citation, citation_of
 from gateway.corpus.embedders import Embedder, EmbedderUnavailable
 from gateway.corpus.fusion import fuse
 from gateway.corpus.rerankers import RerankerUnavailable
@@ -129,12 +129,12 @@ class _Look:
         own = self._view(self._viewer.mandate_id)
         found: list[tuple[View, Candidates]] = []
         async with self._db.tenant_connection(COMMONS, repository.SETTINGS) as connection:
-            if own.mandate_id != COMMONS:
-                if await repository.holds_chunks(connection):
-                    commons = self._view(COMMONS)
-                    found.append((commons, await self._candidates(connection, commons)))
-                await switch_tenant(connection, own.mandate_id)
-            found.insert(0, (own, await self._candidates(connection, own)))
+            shared = await repository.go_on_to(connection, own.mandate_id)
+            found.append((own, await self._candidates(connection, own)))
+            if shared and own.mandate_id != COMMONS:
+                await switch_tenant(connection, COMMONS)
+                commons = self._view(COMMONS)
+                found.append((commons, await self._candidates(connection, commons)))
             return await self._page(connection, found)
 
     async def still_visible(self, hits: Sequence[Hit]) -> list[Hit]:
@@ -213,7 +213,7 @@ def _hit(found: Candidates, chunks: Sequence[Found], score: float) -> Hit:
         document_id=citation.document_id,
         score=score,
         text=first.text,
-        prompt_text=wrap(first.text, origin_of(first)),
+        prompt_text=wrap(first.text, _origin_of(citation, first.heading_path)),
         title=first.title,
         citation=citation,
         sources=sources,
@@ -226,15 +226,15 @@ def _hit(found: Candidates, chunks: Sequence[Found], score: float) -> Hit:
     )
 
 
-def origin_of(chunk: Found) -> dict[str, str | None]:
+def _origin_of(citation: Citation, section: str) -> dict[str, str | None]:
     """What the boundary says about a passage."""
     return {
-        "source": chunk.source_kind,
-        "title": chunk.title,
-        "section": chunk.heading_path,
-        "uri": chunk.uri,
-        "chunk": chunk.chunk_id,
-        "sha256": chunk.text_hash.hex(),
+        "source": citation.source_kind,
+        "title": citation.title,
+        "section": section,
+        "uri": citation.uri,
+        "chunk": str(citation.chunk_id),
+        "sha256": citation.content_hash,
     }
 
 
@@ -250,15 +250,7 @@ def _narrowed(hit: Hit, visible: set[UUID]) -> Hit | None:
         chunk_id=first.chunk_id,
         document_id=first.document_id,
         title=first.title,
-        prompt_text=wrap(
-            hit.text,
-            {
-                "source": first.source_kind,
-                "title": first.title,
-                "uri": first.uri,
-                "chunk": str(first.chunk_id),
-            },
-        ),
+        prompt_text=wrap(hit.text, _origin_of(first, hit.heading_path)),
     )
 
 

@@ -1,5 +1,6 @@
 """Search in a mandate whose vectors are settled: what is known from the last search is used, and only while it holds."""
 
+import asyncio
 from typing import Any
 
 import psycopg
@@ -8,6 +9,7 @@ from sqlalchemy import text
 
 from gateway.connections import repository as connections
 from gateway.corpus import lexicon, search_repository, settlement_repository
+from gateway.corpus.search_repository import SETTINGS, Filters, Space, View, halfvec_literal
 from gateway.db import Database, new_id, switch_tenant
 from gateway.errors import StoreUnavailable
 from tests.fixtures.stores import DatabaseUrls
@@ -65,6 +67,48 @@ async def test_a_tenant_connection_sees_its_tenant_and_undoes_what_failed(librar
     async with library.db.tenant_session(library.mandate_id) as session:
         assert await session.scalar(text(count)) == 7
         assert await session.scalar(text("SHOW work_mem")) != "8MB"
+
+
+async def test_a_tenant_connection_that_is_left_halfway_is_an_ordinary_one_again(
+    database_urls: DatabaseUrls,
+) -> None:
+    alone = Database(database_urls.runtime_url, pool_size=1)
+    library = await Library.open(alone)
+    inside = asyncio.Event()
+
+    async def hang() -> None:
+        async with alone.tenant_connection(library.mandate_id) as connection:
+            inside.set()
+            await connection.execute("SELECT pg_sleep(60)")
+
+    hanging = asyncio.create_task(hang())
+    await inside.wait()
+    hanging.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hanging
+    async with alone.tenant_session(library.mandate_id) as session:
+        # In autocommit the tenant would be forgotten with the statement that set it.
+        assert await session.scalar(text("SHOW app.mandate_id")) == str(library.mandate_id)
+    await alone.dispose()
+
+
+async def test_neighbours_of_others_do_not_take_the_places_of_ones_own(
+    library: Library, database_urls: DatabaseUrls
+) -> None:
+    crowd = await Library.open(library.db)
+    await crowd.put(*(f"the pump number {number} is in the mill" for number in range(300)))
+    await settle(crowd)
+    model, width = wordllama().model, wordllama().dimensions
+    async with await psycopg.AsyncConnection.connect(database_urls.owner_url, autocommit=True) as owner:
+        await settlement_repository.build_index(owner, model, width, 307)
+    query = halfvec_literal((await wordllama().embed(["the pump number 7 is in the mill"]))[0])
+    view = View(library.mandate_id, None, Filters())
+    async with library.db.tenant_connection(library.mandate_id, SETTINGS) as connection:
+        await connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        found = await search_repository.nearest(
+            connection, view, Space(model, width, query), share=1.0, limit=7
+        )
+    assert len(found) == 7
 
 
 async def test_a_language_that_came_since_is_stemmed(library: Library) -> None:
