@@ -47,10 +47,12 @@ def bench_search(
     as_json: AsJson = False,
 ) -> None:
     """How fast search is, per kind of query, beside the bare statements of the same run (milliseconds)."""
+    import uvloop  # noqa: PLC0415 - the loop that serves a gateway, and nothing else here
+
     from gateway.corpus import benchmarks  # noqa: PLC0415 - loads the stores
 
     _quiet()
-    _show(asyncio.run(benchmarks.bench_search(chunks, measured=queries, tell=_tell)), as_json=as_json)
+    _show(uvloop.run(benchmarks.bench_search(chunks, measured=queries, tell=_tell)), as_json=as_json)
 
 
 @bench.command("extract", epilog="Example: catchment bench extract --seconds 5 --format docx --json")

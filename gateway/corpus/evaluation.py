@@ -6,6 +6,7 @@ that the run does not answer counts zero, so that failing on hard queries never 
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,20 +26,35 @@ class Collection:
 
 
 def load_collection(folder: Path) -> Collection:
-    """Reads `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` (also as `qrels/test.tsv`). A title leads its text."""
+    """Reads `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` (also as `qrels/test.tsv` or `qrels/dev.tsv`). A title leads its text.
+
+    Collections bring the queries they were trained with along; those that nobody judged are left out.
+    """
     documents = {
         str(row["_id"]): f"{row.get('title') or ''}\n{row.get('text') or ''}".strip()
         for row in _json_lines(folder / "corpus.jsonl")
     }
-    queries = {str(row["_id"]): str(row["text"]) for row in _json_lines(folder / "queries.jsonl")}
-    flat = folder / "qrels.tsv"
-    judgements: dict[str, dict[str, int]] = {}
-    with (flat if flat.exists() else folder / "qrels" / "test.tsv").open(encoding="utf-8") as lines:
-        next(lines)  # the heading
-        for line in lines:
-            query, document, grade = line.split("\t")
-            judgements.setdefault(query, {})[document] = int(grade)
+    judgements = _judgements(folder)
+    queries = {
+        str(row["_id"]): str(row["text"])
+        for row in _json_lines(folder / "queries.jsonl")
+        if str(row["_id"]) in judgements
+    }
     return Collection(documents, queries, judgements)
+
+
+def _judgements(folder: Path) -> dict[str, dict[str, int]]:
+    """Tab-separated with or without a heading, or in TREC's four columns."""
+    names = ("qrels.tsv", "qrels/test.tsv", "qrels/dev.tsv")
+    path = next((folder / name for name in names if (folder / name).exists()), folder / names[0])
+    judgements: dict[str, dict[str, int]] = {}
+    for line in path.read_text(encoding="utf-8-sig").splitlines():
+        columns = line.split("\t") if "\t" in line else line.split()
+        if not columns or not re.fullmatch(r"-?\d+(\.\d+)?", columns[-1].strip()):
+            continue  # an empty line, or the heading
+        query, document, grade = columns[0], columns[-2], columns[-1]
+        judgements.setdefault(query, {})[document] = int(float(grade))
+    return judgements
 
 
 def ndcg(run: Run, judgements: Judgements, depth: int = 10) -> float:

@@ -54,3 +54,23 @@ def test_a_collection_in_beir_layout_is_read(tmp_path: Path, qrels: str):
     assert collection.documents == {"1": "Wings\nlift", "2": "drag"}
     assert collection.queries == {"q": "what lifts?"}
     assert collection.judgements == {"q": {"1": 2, "2": 0}}
+
+
+@pytest.mark.parametrize(
+    ("name", "qrels"),
+    [
+        ("qrels.tsv", "\ufeffquery-id\tcorpus-id\tscore\nq 1\td 1\t1.0\n\n"),
+        ("qrels.tsv", "q 1\td 1\t1\r\n"),
+        ("qrels/dev.tsv", "q 1\t0\td 1\t1\n"),
+    ],
+    ids=["mark-and-fractions", "no-heading", "trec"],
+)
+def test_judgements_are_read_however_they_are_written(tmp_path: Path, name: str, qrels: str):
+    (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "d 1", "text": "drag"}))
+    queries = [{"_id": "q 1", "text": "what?"}, {"_id": "2", "text": "only trained with"}]
+    (tmp_path / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / name).write_text(qrels, newline="")
+    collection = load_collection(tmp_path)
+    assert collection.judgements == {"q 1": {"d 1": 1}}
+    assert collection.queries == {"q 1": "what?"}
