@@ -101,7 +101,10 @@ SQL_ELSEWHERE = {
     "gateway/migration.py": "looks for roles and extension before there is a schema",
 }
 # A commit that is its own edge.
-COMMITS = {"gateway/migration.py": "the migration run is the transaction"}
+COMMITS = {
+    "gateway/migration.py": "the migration run is the transaction",
+    "gateway/db.py": "a `tenant_connection` block is one, like a session's",
+}
 
 _STATEMENT = re.compile(
     r"""\s*(?:--[^\n]*\n\s*)*(?:
