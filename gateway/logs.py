@@ -5,17 +5,19 @@ the keys it must carry; a test walks every call in the code and fails on an unkn
 """
 
 import logging
-import os
 import re
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import structlog
 from structlog.typing import EventDict
+
+from gateway.log_file import LogFile
 
 
 @dataclass(frozen=True)
@@ -191,41 +193,31 @@ def _redact(_logger: Any, _method: str, fields: EventDict) -> EventDict:
     return fields
 
 
-class _Tee:
-    """Writes each line to the terminal and, whole, to the shared log file (append mode keeps lines whole)."""
-
-    def __init__(self, path: Path | None, show: Callable[[str], None]) -> None:
-        self.write = show
-        self._fd: int | None = None
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-
-    def keep(self, line: bytes) -> None:
-        if self._fd is not None:
-            os.write(self._fd, line + b"\n")
-
-
 class _Writer:
     """Renders once for the file (always JSON) and once for the terminal (JSON or colours)."""
 
-    def __init__(self, log_format: str, tee: _Tee) -> None:
+    def __init__(self, log_format: str, file: LogFile | None) -> None:
         self._json = structlog.processors.JSONRenderer(ensure_ascii=False)
         self._shown = structlog.dev.ConsoleRenderer() if log_format == "console" else self._json
-        self._tee = tee
+        self._file = file
 
     def __call__(self, logger: Any, method: str, fields: EventDict) -> str:
-        line = str(self._json(logger, method, dict(fields)))
-        self._tee.keep(line.encode())
-        return line if self._shown is self._json else str(self._shown(logger, method, fields))
+        # A name that is no Unicode must not silence the line it is in; in JSON its escape is what it was.
+        kept = str(self._json(logger, method, dict(fields))).encode(errors="backslashreplace")
+        if self._file:
+            self._file.keep(kept)
+        return kept.decode() if self._shown is self._json else str(self._shown(logger, method, fields))
 
 
 class _Printer:
-    def __init__(self, tee: _Tee) -> None:
-        self._tee = tee
+    """A terminal that is gone costs the line, never the request or the job that spoke."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
 
     def msg(self, line: str) -> None:
-        self._tee.write(line)
+        with suppress(OSError):
+            self._show(line)
 
     debug = info = warning = error = critical = exception = log = msg
 
@@ -243,17 +235,17 @@ def configure_logs(
     show: Callable[[str], None] = _to_stdout,
 ) -> None:
     """`show` gets the lines for the terminal; the file in the data folder always gets JSON."""
-    tee = _Tee(data_dir / "logs" / "catchment.jsonl" if data_dir else None, show)
+    file = LogFile(data_dir / "logs" / "catchment.jsonl") if data_dir else None
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             _redact,
-            _Writer(log_format, tee),
+            _Writer(log_format, file),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=lambda *_: _Printer(tee),
+        logger_factory=lambda *_: _Printer(show),
         cache_logger_on_first_use=False,
     )
 

@@ -1,6 +1,7 @@
 """`catchment logs`: the structured log of every process of an instance, filtered."""
 
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -28,15 +29,18 @@ def logs(
     path = chosen_data_dir(data_dir) / "logs" / "catchment.jsonl"
     if not path.exists():
         raise NoInstance(f"There is no log at {path}: start Catchment, or say where it is with --data-dir.")
-    with path.open(encoding="utf-8") as file:
-        for line in deque(_matching(file, event), maxlen=lines):
-            _show(line, as_json=as_json)
-        while follow:
-            for line in _matching(file, event):
+    last: int | None = lines
+    while True:
+        with path.open(encoding="utf-8") as file:
+            for line in deque(_matching(file, event), maxlen=last):
                 _show(line, as_json=as_json)
-            time.sleep(_LOOK_AGAIN_SECONDS)
-            if _was_replaced(path, file):
-                return
+            while follow and _is_current(path, file):
+                time.sleep(_LOOK_AGAIN_SECONDS)
+                for line in _matching(file, event):
+                    _show(line, as_json=as_json)
+        if not follow or not path.exists():
+            return
+        last = None  # the log was put aside; its successor is followed from the first line on
 
 
 def _matching(file: TextIO, event: str | None) -> Iterator[dict[str, Any]]:
@@ -55,8 +59,11 @@ def _matching(file: TextIO, event: str | None) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def _was_replaced(path: Path, file: TextIO) -> bool:
-    return not path.exists() or path.stat().st_size < file.tell()
+def _is_current(path: Path, file: TextIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _show(line: dict[str, Any], *, as_json: bool) -> None:

@@ -44,7 +44,7 @@ def test_shows_the_last_lines_for_people_and_for_machines(log: Path) -> None:
     assert "house.ready" not in _run(log, "--event", "ingestion.*")
 
 
-def test_follows_until_the_log_is_put_aside(log: Path) -> None:
+def test_follows_the_log_and_its_successor_until_it_is_gone(log: Path) -> None:
     following = subprocess.Popen(
         _command(log, "--follow", "--json", "--event", "house.*"),
         cwd=REPOSITORY,
@@ -57,6 +57,10 @@ def test_follows_until_the_log_is_put_aside(log: Path) -> None:
     with log.open("a") as file:
         file.write('"}\n' + _line("ingestion.failed") + _line("house.stopping", component="b"))
     assert json.loads(following.stdout.readline())["component"] == "b"
+    log.rename(log.with_suffix(".jsonl.1"))
+    log.with_suffix(".draft").write_text(_line("house.starting", component="c"))
+    log.with_suffix(".draft").rename(log)
+    assert json.loads(following.stdout.readline())["component"] == "c"
     log.unlink()
     assert following.wait(20) == 0
 

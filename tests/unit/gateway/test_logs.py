@@ -3,7 +3,9 @@
 import ast
 import json
 import re
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.log_file import LogFile
 from gateway.logs import CATALOGUE, configure_logs, emit
 from gateway.tenancy.principal import new_token
 
@@ -96,6 +99,42 @@ def test_the_file_gets_json_and_the_terminal_what_was_chosen(lines: list[str], t
     assert len(lines) == 1
     assert "/v1/users" in lines[0]
     assert (tmp_path / "logs" / "catchment.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_disk_or_a_closed_terminal_costs_the_line_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "catchment.jsonl").symlink_to("/dev/full")
+    with Path("/dev/full").open("w") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        configure_logs(data_dir=tmp_path)
+        emit("house.ready", component="gateway")
+        monkeypatch.undo()
+        structlog.reset_defaults()
+        with suppress(OSError):
+            closed.close()
+
+
+def test_a_long_file_is_put_aside_and_everybody_goes_on_in_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "catchment.jsonl"
+    one, other = (LogFile(path, largest_bytes=100) for _ in range(2))  # as two processes have it
+    for file in (one, other):
+        file.keep(b"x" * 60)
+    one.keep(b"first of the new")
+    other.keep(b"second of the new")
+    assert path.read_bytes() == b"first of the new\nsecond of the new\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert (path.parent / "catchment.jsonl.1").read_bytes() == (b"x" * 60 + b"\n") * 2
+    path.unlink()
+    other.keep(b"after somebody removed it")
+    assert path.read_bytes() == b"after somebody removed it\n"
+
+
+def test_what_is_no_unicode_is_escaped(lines: list[str], tmp_path: Path) -> None:
+    emit("http.failed", method="GET", path="/", error="caf\udce9")
+    assert json.loads((tmp_path / "logs" / "catchment.jsonl").read_text())["error"] == "caf\udce9"
+    assert len(lines) == 1
 
 
 def test_an_unknown_event_is_an_error_at_once() -> None:
