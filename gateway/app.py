@@ -1,5 +1,6 @@
 """The gateway process: one FastAPI application in front of the whole house."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -23,7 +24,7 @@ import gateway.tenancy.routes
 from gateway import metrics, retrieval
 from gateway.connections.vault import Vault
 from gateway.corpus.blobs import BlobStore
-from gateway.db import Database
+from gateway.db import Database, answered_within
 from gateway.errors import ConfigurationError, StoreUnavailable
 from gateway.http import API_PREFIX, EXCEPTION_HANDLERS, BodyLimit, Db, RequestContext
 from gateway.ingestion import bell
@@ -48,6 +49,8 @@ API_ROUTERS: tuple[APIRouter, ...] = (
 )
 # A worker beats at every sweep, by default once a second; a minute of silence means that nobody sweeps.
 SWEEPER_SILENCE_SECONDS = 60
+# Who asks how we are does not wait longer, whatever hangs.
+PROBE_SECONDS = 3.0
 
 house = APIRouter(include_in_schema=False)
 
@@ -60,7 +63,8 @@ async def healthz() -> dict[str, str]:
 
 @house.get("/readyz")
 async def readyz(request: Request, db: Db) -> Response:
-    checks = {**await _database_checks(db), "redis": await _redis_check(request)}
+    database, redis = await asyncio.gather(_database_checks(db), _redis_check(request))
+    checks = {**database, "redis": redis}
     ready = all(finding == "ok" for finding in checks.values())
     return JSONResponse(
         {"status": "ready" if ready else "not ready", "checks": checks}, status_code=200 if ready else 503
@@ -69,9 +73,7 @@ async def readyz(request: Request, db: Db) -> Response:
 
 async def _database_checks(db: Database) -> dict[str, str]:
     try:
-        async with db.routing_session() as session:
-            revision = await tenancy.schema_revision(session)
-            age = await tenancy.sweeper_age_seconds(session)
+        revision, age = await answered_within(PROBE_SECONDS, _schema_and_sweeper(db))
     except (StoreUnavailable, DBAPIError) as error:
         return {"database": f"does not answer ({type(error).__name__})"}
     head = newest_revision()
@@ -84,19 +86,33 @@ async def _database_checks(db: Database) -> dict[str, str]:
     }
 
 
+async def _schema_and_sweeper(db: Database) -> tuple[str | None, float | None]:
+    async with db.routing_session() as session:
+        return await tenancy.schema_revision(session), await tenancy.sweeper_age_seconds(session)
+
+
 async def _redis_check(request: Request) -> str:
     try:
-        await request.app.state.redis.ping()
-    except (RedisError, OSError) as error:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await request.app.state.redis.ping()
+    except (RedisError, OSError) as error:  # a TimeoutError is an OSError
         return f"does not answer ({type(error).__name__})"
     return "ok"
 
 
 @house.get("/metrics")
 async def show_metrics(db: Db) -> Response:
+    """What the processes counted is there without the database too; only the ledger's gauges are missing then."""
+    try:
+        counted = await answered_within(PROBE_SECONDS, _ledger_counts(db))
+    except (StoreUnavailable, DBAPIError):
+        counted = None
+    return Response(metrics.render(counted), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _ledger_counts(db: Database) -> metrics.LedgerCounts:
     async with db.sweeper_session() as session:
-        jobs, oldest = await ledger.count_jobs(session)
-    return Response(metrics.render(jobs, oldest), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return await ledger.count_jobs(session)
 
 
 @house.get("/v1/openapi.json")

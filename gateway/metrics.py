@@ -37,18 +37,32 @@ METRICS: dict[str, str] = {
     "catchment_vendor_requests_total": "requests to vendors by authority and answer",
 }
 
-
+_OTHER_TYPES = {
+    "catchment_jobs": "gauge",
+    "catchment_oldest_job_seconds": "gauge",
+    "catchment_search_seconds": "histogram",
+}
 LANES, LIVE = ("interactive", "delta", "backfill"), ("pending", "extracted", "embedding")
 
 
-def render(jobs: dict[tuple[str, str], int], oldest: dict[str, float]) -> bytes:
+# Jobs by lane and status, age of the oldest by lane.
+LedgerCounts = tuple[dict[tuple[str, str], int], dict[str, float]]
+
+
+def render(ledger: LedgerCounts | None) -> bytes:
     """All processes' counters plus the ledger's gauges, in Prometheus text format."""
     registry = CollectorRegistry()
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(registry)
-        counted = generate_latest(registry)
+        shown = generate_latest(registry)
     else:
-        counted = generate_latest()
+        shown = generate_latest()
+    if ledger:
+        shown += _gauges(*ledger)
+    return shown + _unseen(shown.decode())
+
+
+def _gauges(jobs: dict[tuple[str, str], int], oldest: dict[str, float]) -> bytes:
     ledger = CollectorRegistry()
     live = Gauge("catchment_jobs", METRICS["catchment_jobs"], ["lane", "status"], registry=ledger)
     age = Gauge(
@@ -59,14 +73,13 @@ def render(jobs: dict[tuple[str, str], int], oldest: dict[str, float]) -> bytes:
         age.labels(lane).set(oldest.get(lane, 0.0))
         for status in LIVE:
             live.labels(lane, status).set(jobs.get((lane, status), 0))
-    shown = counted + generate_latest(ledger)
-    return shown + _unseen(shown.decode())
+    return generate_latest(ledger)
 
 
 def _unseen(shown: str) -> bytes:
     """Names of what no process counted yet, so that dashboards and rules find every metric from the start."""
     lines = [
-        f"# HELP {name} {meaning}\n# TYPE {name} counter\n"
+        f"# HELP {name} {meaning}\n# TYPE {name} {_OTHER_TYPES.get(name, 'counter')}\n"
         for name, meaning in METRICS.items()
         if f"# TYPE {name} " not in shown
     ]

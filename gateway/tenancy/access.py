@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.db import Database
+from gateway.db import Database, answered_within
 from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthenticated
 from gateway.http import problem_response
 from gateway.tenancy import repository, schemas
@@ -26,10 +26,8 @@ from gateway.wire import API_PREFIX
 
 SESSION_COOKIE = "catchment_session"
 PROTECTED = (API_PREFIX, "/mcp")
-# Under these nobody can hold a key of ours; each verifies its caller in its own way: a vendor's notification proves itself.
-EXEMPT_PREFIXES: tuple[str, ...] = tuple(
-    f"{API_PREFIX}/webhooks/{authority}" for authority in ("msft", "google", "clickup")
-)
+# Who posts here holds no key of ours: a vendor's notification proves itself.
+VENDORS_DOORS = frozenset(f"{API_PREFIX}/webhooks/{authority}" for authority in ("msft", "google", "clickup"))
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -72,6 +70,9 @@ _LookUp = Callable[[AsyncSession, bytes], Awaitable[_Route | None]]
 # Where a credential leads, by its hash, never changes; whether it still leads there is asked each time.
 _routes: OrderedDict[bytes, _Route] = OrderedDict()
 _MOST_ROUTES = 10_000
+# Far above what it takes; with it every request ends, in a 503, when the database hangs.
+ANSWER_SECONDS = 10.0
+_ONLY_SERVICES_ACT = "Only a service key with the scope act_as may act for a user."
 
 
 async def authenticate(db: Database, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Principal:
@@ -85,16 +86,19 @@ async def authenticate(db: Database, headers: Mapping[str, str], cookies: Mappin
     cookie = cookies.get(SESSION_COOKIE)
     if cookie is None:
         raise NotAuthenticated
-    return await session_principal(db, cookie)
+    principal = await session_principal(db, cookie)
+    if "x-act-as-user" in headers:
+        raise NotAllowed(_ONLY_SERVICES_ACT)
+    return principal
 
 
 async def _by_key(db: Database, key: str, act_as: str | None) -> Principal:
-    wanted = _user_id(act_as)
     refusal = NotAuthenticated("This key is unknown, expired or revoked.")
     route = await _route(db, token_hash(key), repository.key_route)
     if route is None:
         raise refusal
     mandate_id, key_id = route
+    wanted = _user_id(act_as)
     async with db.tenant_connection(mandate_id) as connection:
         found = await repository.usable_key(connection, key_id, wanted)
     if found is None or (found.user_id is not None and found.role is None):
@@ -106,10 +110,10 @@ async def _by_key(db: Database, key: str, act_as: str | None) -> Principal:
     if act_as is None:
         return principal
     if found.service is None or "act_as" not in scopes:
-        raise NotAllowed("Only a service key with the scope act_as may act for a user.")
-    if found.acted_role is None:
-        raise NotAllowed("The key can only act for a current member of its own mandate.")
-    return _acting(principal, cast("UUID", wanted), cast("schemas.Role", found.acted_role))
+        raise NotAllowed(_ONLY_SERVICES_ACT)
+    if wanted is None or found.acted_role is None:
+        raise NotAllowed("X-Act-As-User must be the id of a current member of the key's own mandate.")
+    return _acting(principal, wanted, cast("schemas.Role", found.acted_role))
 
 
 async def _route(db: Database, credential: bytes, look_up: _LookUp) -> _Route | None:
@@ -131,12 +135,11 @@ def _acting(service: Principal, user_id: UUID, role: schemas.Role) -> Principal:
 
 
 def _user_id(text: str | None) -> UUID | None:
-    if text is None:
-        return None
+    """None also for what is no id: it is refused once we know that whoever sends it has a key at all."""
     try:
-        return UUID(text)
+        return UUID(text) if text else None
     except ValueError:
-        raise NotAllowed("X-Act-As-User must be the id of a user.") from None
+        return None
 
 
 async def session_principal(db: Database, cookie: str) -> Principal:
@@ -163,8 +166,12 @@ def check_csrf(principal: Principal, sent: str | None) -> None:
         raise CsrfRefused("Send the session's token in X-CSRF-Token, or reload the page and try again.")
 
 
-def _under(path: str, prefixes: tuple[str, ...]) -> bool:
-    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in prefixes)
+def _is_protected(scope: Scope) -> bool:
+    if scope["type"] != "http":
+        return False
+    path = scope["path"]
+    under = any(path == prefix or path.startswith(f"{prefix}/") for prefix in PROTECTED)
+    return under and not (path in VENDORS_DOORS and scope["method"] == "POST")
 
 
 class Authentication:
@@ -174,13 +181,15 @@ class Authentication:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        if scope["type"] != "http" or not _under(path, PROTECTED) or _under(path, EXEMPT_PREFIXES):
+        if not _is_protected(scope):
             await self._app(scope, receive, send)
             return
         connection = HTTPConnection(scope)
         try:
-            principal = await authenticate(connection.app.state.db, connection.headers, connection.cookies)
+            principal = await answered_within(
+                ANSWER_SECONDS,
+                authenticate(connection.app.state.db, connection.headers, connection.cookies),
+            )
             if scope["method"] not in SAFE_METHODS:
                 check_csrf(principal, connection.headers.get("x-csrf-token"))
         except CatchmentError as error:

@@ -1,10 +1,10 @@
 """What tenancy says and hears over HTTP: camelCase outside, snake_case inside."""
 
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
 from gateway.wire import Wire
 
@@ -101,6 +101,12 @@ class FeatureInstanceOut(Wire):
     created_at: datetime
 
 
+def _to_come(moment: datetime) -> datetime:
+    if moment <= datetime.now(timezone.utc):
+        raise ValueError("must be in the future")
+    return moment
+
+
 class KeyIn(Wire):
     """With `service` the key belongs to a named service, otherwise to `userId` (default: the caller)."""
 
@@ -108,7 +114,7 @@ class KeyIn(Wire):
     scopes: list[Scope] = Field(default_factory=lambda: ["read", "write"], min_length=1)
     user_id: UUID | None = None
     service: Name | None = None
-    expires_at: AwareDatetime | None = None
+    expires_at: Annotated[AwareDatetime, AfterValidator(_to_come)] | None = None
 
 
 class KeyOut(Wire):

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 import structlog
 from fastapi import FastAPI, Request
@@ -64,8 +65,6 @@ async def test_a_silent_sweeper_is_not_ready_once_a_worker_has_run(
 
 
 async def test_another_schema_is_not_ready(settings: Settings, scratch: DatabaseUrls) -> None:
-    import psycopg
-
     with psycopg.connect(scratch.owner_url, autocommit=True) as owner:
         owner.execute("UPDATE alembic_version SET version_num = '0001'")
     app = create_app(settings.model_copy(update={"database_url": SecretStr(scratch.runtime_url)}))
@@ -100,6 +99,27 @@ async def test_a_database_that_is_away_is_a_503_that_asks_to_come_again(
     assert "127.0.0.1" not in answer.text
 
 
+async def test_a_database_that_hangs_is_away_too(
+    settings: Settings, scratch: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that somebody locks stands for a server that takes a question and never answers."""
+    monkeypatch.setattr("gateway.app.PROBE_SECONDS", 0.5)
+    monkeypatch.setattr("gateway.tenancy.access.ANSWER_SECONDS", 0.5)
+    app = create_app(settings.model_copy(update={"database_url": SecretStr(scratch.runtime_url)}))
+    with psycopg.connect(scratch.owner_url) as holder:
+        holder.execute("LOCK TABLE heartbeat, key_route, job IN ACCESS EXCLUSIVE MODE")
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+            asked = {"Authorization": "Bearer ck_of_this_database"}
+            answers = [
+                await client.get(path, headers=asked) for path in ("/readyz", "/v1/whoami", "/metrics")
+            ]
+    await app.state.db.dispose()
+    await app.state.redis.aclose()
+    assert [answer.status_code for answer in answers] == [503, 503, 200]
+    assert answers[0].json()["checks"]["database"].startswith("does not answer")
+    assert (answers[1].json()["code"], answers[1].headers["retry-after"]) == ("store.unavailable", "2")
+
+
 async def test_metrics_are_prometheus_text(client: httpx.AsyncClient) -> None:
     answer = await client.get("/metrics")
     assert answer.status_code == 200
@@ -120,6 +140,14 @@ async def test_every_metric_is_there_from_the_start_and_idle_lanes_say_zero(
         for lane in ("interactive", "delta", "backfill"):
             assert f'catchment_oldest_job_seconds{{lane="{lane}"}} 0.0' in shown
             assert f'catchment_jobs{{lane="{lane}",status="pending"}} 0.0' in shown
+
+
+async def test_what_was_counted_is_shown_while_the_database_is_away(broken: httpx.AsyncClient) -> None:
+    answer = await broken.get("/metrics")
+    assert answer.status_code == 200
+    families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+    assert families["catchment_searches"].type == "counter"
+    assert (families["catchment_jobs"].type, families["catchment_jobs"].samples) == ("gauge", [])
 
 
 async def test_a_request_is_logged_once_by_template_with_its_id(

@@ -23,7 +23,11 @@ async def _csrf(db: Database, mandate: TestMandate, role: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1", "/v1/", "/v1/users", "/v1/no/such/path", "/v1/openapi.json", "/mcp", "/mcp/x"]
+    "path",
+    [
+        *("/v1", "/v1/", "/v1/users", "/v1/no/such/path", "/v1/openapi.json", "/mcp", "/mcp/x"),
+        *("/v1/webhooks", "/v1/webhooks/nobody", "/v1/webhooks/msft/x"),
+    ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PUT"])
 @pytest.mark.parametrize(
@@ -33,6 +37,7 @@ async def _csrf(db: Database, mandate: TestMandate, role: str) -> str:
         {"Authorization": "Bearer ck_nobody"},
         {"Authorization": "Basic eDp5"},
         {"Authorization": "Bearer "},
+        {"Authorization": "Bearer ck_nobody", "X-Act-As-User": "nobody"},
     ],
 )
 async def test_every_protected_path_known_or_not_is_401_without_a_good_key(
@@ -45,6 +50,11 @@ async def test_every_protected_path_known_or_not_is_401_without_a_good_key(
     body = answer.json()
     assert body["code"] == "auth.required"
     assert body["requestId"] == answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
+async def test_a_vendors_door_is_open_to_notifications_alone(client: httpx.AsyncClient, method: str) -> None:
+    assert (await client.request(method, "/v1/webhooks/msft")).status_code == 401
 
 
 async def test_an_unknown_path_is_404_for_those_who_may_ask(
@@ -72,6 +82,15 @@ async def test_keys_expire_by_the_databases_clock(
     async with db.tenant_session(mandate.id) as session:
         await session.execute(text("UPDATE api_key SET expires_at = now() WHERE id = :id"), {"id": key.id})
     assert (await client.get("/v1/whoami", headers=headers)).status_code == 401
+
+
+async def test_a_key_that_would_never_work_is_not_made(
+    client: httpx.AsyncClient, mandate: TestMandate
+) -> None:
+    body = {"name": "late", "expiresAt": "2001-01-01T00:00:00Z"}
+    answer = await client.post("/v1/keys", headers=mandate.auth(), json=body)
+    assert answer.status_code == 422
+    assert "must be in the future" in answer.json()["detail"]
 
 
 async def test_a_revoked_key_stops_with_the_next_request(
@@ -205,6 +224,12 @@ async def test_sessions_expire_by_the_databases_clock(
     async with db.tenant_session(mandate.id) as session:
         await session.execute(text("UPDATE session SET expires_at = now()"))
     assert (await browser.get("/v1/whoami")).status_code == 401
+
+
+async def test_a_session_does_not_act_for_somebody_else(sign_in: SignIn, mandate: TestMandate) -> None:
+    browser = await sign_in(mandate.id, mandate.users["owner"])
+    answer = await browser.get("/v1/whoami", headers={"X-Act-As-User": str(mandate.users["member"])})
+    assert (answer.status_code, answer.json()["code"]) == (403, "auth.forbidden")
 
 
 async def test_a_bad_key_is_not_saved_by_a_good_cookie(sign_in: SignIn, mandate: TestMandate) -> None:

@@ -16,7 +16,7 @@ from connectors.registry import AUTHORITIES
 from gateway.app import create_app
 from gateway.console.visits import Visiting
 from gateway.settings import Settings
-from gateway.tenancy.access import EXEMPT_PREFIXES, PROTECTED, Needs
+from gateway.tenancy.access import PROTECTED, VENDORS_DOORS, Needs
 
 # Path → why anybody may ask.
 PUBLIC = {
@@ -74,16 +74,16 @@ def test_what_needs_a_principal_is_where_principals_are_found(app: FastAPI) -> N
     """A demand outside the protected prefixes would find nobody; nothing protected is public."""
     for path, route in _routes(app.routes):
         protected = any(path == prefix or path.startswith(f"{prefix}/") for prefix in PROTECTED)
-        protected &= path.replace("{authority}", "msft") not in EXEMPT_PREFIXES
+        protected &= path.replace("{authority}", "msft") not in VENDORS_DOORS
         if isinstance(route, APIRoute) and any(isinstance(n, Visiting) for n in _demands(route.dependant)):
             assert not protected, f"{path}: a page looks for its visitor itself"
             continue
         assert protected == (path not in PUBLIC), path
-        assert not (protected and isinstance(route, Mount) and path not in EXEMPT_PREFIXES and path != "/mcp")
+        assert not (protected and isinstance(route, Mount) and path != "/mcp")
 
 
 def test_only_the_vendors_doors_are_open() -> None:
-    assert set(EXEMPT_PREFIXES) == {f"/v1/webhooks/{authority}" for authority in AUTHORITIES}
+    assert {f"/v1/webhooks/{authority}" for authority in AUTHORITIES} == VENDORS_DOORS
 
 
 def test_changing_something_needs_more_than_reading(app: FastAPI) -> None:
