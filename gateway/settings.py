@@ -140,6 +140,11 @@ class Settings(BaseSettings):
     def embedded(self) -> bool:
         return self.database_url is None
 
+    @property
+    def own_url(self) -> str:
+        """How this machine reaches the gateway; the world does by `public_url`."""
+        return f"http://{self.host}:{self.port}"
+
     def redacted(self) -> dict[str, str]:
         """Values fit for a terminal: secrets show as stars, unset as a dash."""
         shown: dict[str, str] = {}
@@ -147,6 +152,11 @@ class Settings(BaseSettings):
             value = getattr(self, name)
             shown[f"CATCHMENT_{name.upper()}"] = "–" if value is None else str(value)
         return shown
+
+
+def opened(secret: SecretStr | None) -> str | None:
+    """What is sealed, for who is about to use it."""
+    return secret.get_secret_value() if secret else None
 
 
 @lru_cache(maxsize=1)

@@ -8,9 +8,10 @@ from gateway.db import Database
 from gateway.ingestion.facade import request_ingestions
 from gateway.ingestion.schemas import IngestionRequest
 from gateway.settings import Settings
-from gateway.tenancy import repository
+from gateway.tenancy.schemas import Role
+from gateway.tenancy.service import ensure_member
 
-PEOPLE = {
+PEOPLE: dict[str, tuple[str, Role]] = {
     "ada@demo.example": ("Ada Brook", "admin"),
     "grace@demo.example": ("Grace Weir", "member"),
     "linus@demo.example": ("Linus Ford", "member"),
@@ -69,10 +70,7 @@ async def seed_demo(db: Database, mandate_id: UUID, owner_id: UUID, data_dir: Pa
     """Adds what is missing; whoever was removed since comes back with the next start."""
     async with db.tenant_session(mandate_id) as session:
         for email, (name, role) in PEOPLE.items():
-            await repository.insert_user(session, email=email, display_name=name)
-            person = await repository.user_by_email(session, email)
-            if person is not None:
-                await repository.insert_member(session, person.id, role)
+            await ensure_member(session, email, name, role)
         requests = [
             IngestionRequest.model_validate(
                 {

@@ -1,14 +1,12 @@
 """`catchment secrets rotate`: the key that seals tokens is changed while everything runs."""
 
 import asyncio
-from pathlib import Path
 
 import typer
 
 from gateway.commands.api import DataDir
-from gateway.embedded.instance import Instance, NoInstance, chosen_data_dir
-from gateway.errors import ConfigurationError
-from gateway.settings import Settings, get_settings
+from gateway.commands.serve import database_url, log_beside_the_answer
+from gateway.settings import get_settings
 
 secrets = typer.Typer(help="What is sealed in the database.", no_args_is_help=True)
 
@@ -28,7 +26,8 @@ def rotate(data_dir: DataDir = None) -> None:
 
     settings = get_settings()
     vault = Vault.of(settings)
-    url = _runtime_url(settings, data_dir)
+    url = database_url(settings, data_dir)
+    log_beside_the_answer(settings)
 
     async def work() -> int:
         db = Database(url, pool_size=2)
@@ -38,17 +37,3 @@ def rotate(data_dir: DataDir = None) -> None:
             await db.dispose()
 
     typer.echo(f"{asyncio.run(work())} values are sealed with the current key now.")
-
-
-def _runtime_url(settings: Settings, data_dir: Path | None) -> str:
-    """As configured, else that of the embedded database, which must be running."""
-    from gateway.embedded.postgres import EmbeddedPostgres  # noqa: PLC0415
-
-    if settings.database_url is not None:
-        return settings.database_url.get_secret_value()
-    folder = chosen_data_dir(data_dir)
-    try:
-        Instance.read(folder)
-    except NoInstance as error:
-        raise ConfigurationError(f"Set CATCHMENT_DATABASE_URL. {error}") from None
-    return EmbeddedPostgres(folder).runtime_url

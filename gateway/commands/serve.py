@@ -6,7 +6,7 @@ import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,10 @@ from gateway.commands.api import DataDir
 from gateway.embedded.instance import Instance, NoInstance, chosen_data_dir
 from gateway.embedded.preflight import open_port
 from gateway.errors import ConfigurationError
-from gateway.settings import Settings, get_settings
+from gateway.settings import Settings, get_settings, opened
+
+if TYPE_CHECKING:
+    from gateway.embedded.postgres import EmbeddedPostgres
 
 GATEWAY_EXAMPLES = "Example: CATCHMENT_DATABASE_URL=postgresql://… CATCHMENT_REDIS_URL=redis://… catchment gateway --port 8440"
 WORKER_EXAMPLES = "Example: CATCHMENT_WORKER_SLOTS=4 catchment worker"
@@ -69,6 +72,7 @@ def gateway(
 
 def worker() -> None:
     """Run a worker alone; start as many as you need."""
+    get_settings()  # a setting that is not valid is one sentence here
     os.execv(sys.executable, [sys.executable, "-m", "workers"])  # noqa: S606 - our own program
 
 
@@ -81,20 +85,41 @@ def migrate(
     """Bring the database schema up to date."""
     from gateway.migration import migrate as run  # noqa: PLC0415
 
-    url = owner_url(get_settings(), data_dir)
+    settings = get_settings()
+    url = owner_database_url(settings, data_dir)
+    log_beside_the_answer(settings)
     revision = run(url, down_to, down=True) if down_to else run(url)
     typer.echo(f"The schema is at {revision}.")
 
 
-def owner_url(settings: Settings, data_dir: Path | None) -> str:
-    """As configured, else that of the embedded database, which must be running."""
+def log_beside_the_answer(settings: Settings) -> None:
+    """For commands that do what the services do: stdout is for what was asked, the log goes to stderr."""
+    from gateway.logs import configure_logs  # noqa: PLC0415 - structlog brings rich along
+
+    configure_logs(
+        log_format=settings.log_format,
+        level=settings.log_level,
+        show=lambda line: typer.echo(line, err=True),
+    )
+
+
+def database_url(settings: Settings, data_dir: Path | None) -> str:
+    """The runtime role's, as configured, else that of the embedded database, which must be running."""
+    return opened(settings.database_url) or _embedded(data_dir, "CATCHMENT_DATABASE_URL").runtime_url
+
+
+def owner_database_url(settings: Settings, data_dir: Path | None) -> str:
+    return (
+        opened(settings.owner_database_url) or _embedded(data_dir, "CATCHMENT_OWNER_DATABASE_URL").owner_url
+    )
+
+
+def _embedded(data_dir: Path | None, otherwise: str) -> "EmbeddedPostgres":
     from gateway.embedded.postgres import EmbeddedPostgres  # noqa: PLC0415
 
-    if settings.owner_database_url is not None:
-        return settings.owner_database_url.get_secret_value()
     folder = chosen_data_dir(data_dir)
     try:
         Instance.read(folder)
     except NoInstance as error:
-        raise ConfigurationError(f"Set CATCHMENT_OWNER_DATABASE_URL. {error}") from None
-    return EmbeddedPostgres(folder).owner_url
+        raise ConfigurationError(f"Set {otherwise}. {error}") from None
+    return EmbeddedPostgres(folder)

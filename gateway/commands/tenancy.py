@@ -1,13 +1,17 @@
 """`catchment mandates|users|keys …` and `catchment login`, over HTTP."""
 
+import asyncio
 from datetime import datetime, timedelta, timezone
 from typing import Annotated, Any
 from uuid import UUID
 
 import typer
+from pydantic import ValidationError
 
 from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected, show_one, show_rows
-from gateway.errors import NotFound
+from gateway.commands.serve import database_url, log_beside_the_answer
+from gateway.errors import NotFound, fields_invalid
+from gateway.settings import get_settings
 
 mandates = typer.Typer(help="Mandates: the tenants of this installation.", no_args_is_help=True)
 users = typer.Typer(help="Users of a mandate and their roles.", no_args_is_help=True)
@@ -32,6 +36,49 @@ def create_mandate(
     body: dict[str, Any] = {"slug": slug, "name": name or slug} | ({"ownerEmail": owner} if owner else {})
     with connected(url, api_key, data_dir) as api:
         show_one(api.call("POST", "/mandates", json=body), as_json=as_json)
+
+
+@mandates.command(
+    "open",
+    epilog="Example: docker compose run --rm gateway mandates open acme --owner ann@acme.example",
+)
+def open_mandate(
+    slug: Annotated[str, typer.Argument(help="short name: lower-case letters, digits and dashes")],
+    owner: Annotated[str, typer.Option(help="address of its owner")],
+    name: Annotated[str | None, typer.Option(help="full name; default the slug")] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Open a mandate straight in the database, where nobody has a key yet; prints an operator's key and a login link."""
+    from gateway.db import Database  # noqa: PLC0415 - the other commands speak HTTP
+    from gateway.tenancy import schemas, service  # noqa: PLC0415
+
+    settings = get_settings()
+    url = database_url(settings, data_dir)
+    log_beside_the_answer(settings)
+    body = {"slug": slug, "name": name or slug, "ownerEmail": owner}
+    try:
+        wanted = schemas.MandateIn.model_validate(body)
+    except ValidationError as error:
+        raise fields_invalid(error.errors()) from None
+
+    async def work() -> tuple[service.NewMandate, str]:
+        db = Database(url, pool_size=1)
+        try:
+            await db.check_role()
+            return await service.open_house(db, wanted, settings.public_url or settings.own_url)
+        finally:
+            await db.dispose()
+
+    made, login_url = asyncio.run(work())
+    shown = {
+        "mandateId": str(made.mandate.mandate_id),
+        "slug": slug,
+        "ownerId": str(made.owner_id),
+        "ownerKey": made.owner_key,
+        "loginUrl": login_url,
+    }
+    show_one(shown, as_json=as_json)
 
 
 @mandates.command("list", epilog="Example: catchment mandates list --json")

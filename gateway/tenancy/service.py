@@ -443,13 +443,40 @@ class LocalOwner:
     key: str
 
 
-LOCAL_EMAIL = "owner@localhost"
+LOCAL_EMAIL, LOCAL_NAME = "owner@localhost", "Owner"
+
+
+async def ensure_member(session: AsyncSession, email: str, name: str, role: Role) -> UUID:
+    """Adds the user and the membership where missing; who is a member already keeps their role."""
+    await repository.insert_user(session, email=email, display_name=name)
+    person = await repository.user_by_email(session, email)
+    assert person is not None, "just inserted, or already there"  # noqa: S101
+    await repository.insert_member(session, person.id, role)
+    return person.id
 
 
 async def seed_commons(session: AsyncSession) -> None:
     if await repository.claim_slug(session, "commons", COMMONS):
         await enter_tenant(session, COMMONS)
         await repository.insert_mandate(session, "commons", "Commons")
+
+
+async def open_house(db: Database, wanted: MandateIn, base_url: str) -> tuple[NewMandate, str]:
+    """A mandate whose owner is an operator, and a link that signs them in: the way into a house nobody has a key to yet."""
+    assert wanted.owner_email is not None, "nobody is asking whose address could be taken"  # noqa: S101
+    async with db.routing_session() as session:
+        await seed_commons(session)
+    async with db.routing_session() as session:
+        made = await open_mandate(
+            session,
+            wanted.slug,
+            wanted.name,
+            email=wanted.owner_email,
+            owner_name=wanted.owner_name or wanted.owner_email,
+            scopes=("operator",),
+        )
+        login_url, _ = await create_login_link(session, made.owner_id, base_url)
+    return made, login_url
 
 
 async def seed_local_owner(db: Database, known_key: str | None = None, *, slug: str = "local") -> LocalOwner:
@@ -463,20 +490,22 @@ async def seed_local_owner(db: Database, known_key: str | None = None, *, slug: 
         mandate_id = await repository.mandate_of_slug(session, slug)
         if mandate_id is None:
             made = await open_mandate(
-                session, slug, slug.capitalize(), email=LOCAL_EMAIL, owner_name="Owner", scopes=("operator",)
+                session,
+                slug,
+                slug.capitalize(),
+                email=LOCAL_EMAIL,
+                owner_name=LOCAL_NAME,
+                scopes=("operator",),
             )
             return LocalOwner(made.mandate.mandate_id, made.owner_id, made.owner_key)
         route = await repository.key_route(session, token_hash(known_key)) if known_key else None
         await enter_tenant(session, mandate_id)
-        owner = await repository.user_by_email(session, LOCAL_EMAIL)
-        if owner is None or await repository.member_role(session, owner.id) is None:
-            raise Conflict(
-                f"The mandate {slug!r} no longer has its member {LOCAL_EMAIL}; use a key of your own."
-            )
+        # Whoever can start the house holds its files: removed, they are back with the next start.
+        owner_id = await ensure_member(session, LOCAL_EMAIL, LOCAL_NAME, "owner")
         connection = await raw_connection(session)
         works = route and route[0] == mandate_id and await repository.usable_key(connection, route[1], None)
         if known_key and works:
-            return LocalOwner(mandate_id, owner.id, known_key)
+            return LocalOwner(mandate_id, owner_id, known_key)
         scopes: tuple[Scope, ...] = (*sorted(ROLE_SCOPES["owner"]), "operator")
-        _, secret = await make_key(session, "local owner", scopes, user_id=owner.id)
-        return LocalOwner(mandate_id, owner.id, secret)
+        _, secret = await make_key(session, "local owner", scopes, user_id=owner_id)
+        return LocalOwner(mandate_id, owner_id, secret)

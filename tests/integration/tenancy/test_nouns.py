@@ -254,6 +254,22 @@ async def test_seeding_is_idempotent_and_replaces_a_lost_key(client: httpx.Async
     assert str(COMMONS) in {item["mandateId"] for item in listed}
 
 
+async def test_a_local_owner_who_was_removed_is_back_with_the_next_start(
+    client: httpx.AsyncClient, db: Database
+) -> None:
+    first = await service.seed_local_owner(db)
+    headers = {"Authorization": f"Bearer {first.key}"}
+    heir = {"email": "heir@example.org", "displayName": "Heir", "role": "owner"}
+    assert (await client.post("/v1/users", headers=headers, json=heir)).status_code == 201
+    for path in ("members", "users"):
+        assert (await client.delete(f"/v1/{path}/{first.user_id}", headers=headers)).status_code == 204
+        again = await service.seed_local_owner(db, first.key)
+        headers = {"Authorization": f"Bearer {again.key}"}
+        me = (await client.get("/v1/whoami", headers=headers)).json()
+        assert (me["role"], "operator" in me["scopes"]) == ("owner", True)
+        first = again
+
+
 async def test_an_emptied_mandate_can_be_deleted_with_all_that_leads_to_it(
     client: httpx.AsyncClient, mandate: TestMandate, other_mandate: TestMandate, db: Database
 ) -> None:
