@@ -4,11 +4,13 @@ A refusal is one sentence on stderr and exit code 1, never a traceback.
 """
 
 import os
+import re
 import sys
 from typing import NoReturn
 
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from gateway.commands import (
     bench,
@@ -67,6 +69,9 @@ def main() -> None:
         _refuse(str(refusal))
     except CatchmentError as error:
         _refuse(error.detail)
+    except SettingsError as error:  # its cause quotes the value, which may be a secret
+        found = re.search(r'field "(\w+)"', str(error))
+        _refuse(f"The setting CATCHMENT_{found[1].upper() if found else ''} is not valid: it must be JSON.")
     except ValidationError as error:
         first = error.errors()[0]
         setting = "_".join(str(part) for part in first["loc"]).upper()
@@ -75,6 +80,8 @@ def main() -> None:
         # Whoever read our output has seen enough. What is still buffered must not fail again on the way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # a file that may not be read, a disk that is full
+        _refuse(f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}.")
 
 
 def _refuse(sentence: str) -> NoReturn:

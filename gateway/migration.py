@@ -7,8 +7,9 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import create_engine, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 import migrations
@@ -58,7 +59,7 @@ def migrate(owner_url: str, target: str = "head", *, down: bool = False) -> str:
             (command.downgrade if down else command.upgrade)(config, target)
             connection.commit()
             reached = MigrationContext.configure(connection).get_current_revision() or "base"
-    except OperationalError as error:
+    except (DBAPIError, CommandError) as error:
         raise ConfigurationError(f"The database could not be migrated: {_first_line(error)}") from error
     finally:
         engine.dispose()
@@ -84,5 +85,7 @@ def _refuse_missing_roles(missing: set[str], has_vector: bool) -> None:
         )
 
 
-def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).strip().splitlines()[0] if error.orig else str(error)
+def _first_line(error: DBAPIError | CommandError) -> str:
+    """What the database itself says; around it SQLAlchemy would quote the statement."""
+    said = error.orig if isinstance(error, DBAPIError) and error.orig else error
+    return str(said).strip().splitlines()[0]

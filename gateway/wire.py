@@ -2,7 +2,7 @@
 
 import base64
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from gateway.errors import CursorInvalid
 
 API_PREFIX = "/v1"
+_NOT_OURS = "The cursor is not one this service gave out; start without one."
 
 T = TypeVar("T")
 
@@ -47,24 +48,26 @@ def storable(value: Any) -> Any:
     return value
 
 
+def _in_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+# A bound that somebody asks for; without a zone it is meant in UTC, as all our times are.
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(storable)]
 
 
 def encode_cursor(at: datetime, row_id: UUID) -> str:
     """Where a page ended, over `(createdAt, id)`; opaque to clients."""
-    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), str(row_id)]).encode()).decode().rstrip("=")
+    return encode_text_cursor(at, str(row_id))
 
 
 def decode_cursor(cursor: str) -> tuple[datetime, UUID]:
+    at, row_id = decode_text_cursor(cursor)
     try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        text, row_id = json.loads(base64.urlsafe_b64decode(padded))
-        at, found = datetime.fromisoformat(text), UUID(row_id)
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        at = found = None
-    if at is None or at.tzinfo is None or found is None:
-        raise CursorInvalid("The cursor is not one this service gave out; start without one.")
-    return at, found
+        return at, UUID(row_id)
+    except ValueError:
+        raise CursorInvalid(_NOT_OURS) from None
 
 
 def encode_text_cursor(at: datetime, name: str) -> str:
@@ -80,7 +83,7 @@ def decode_text_cursor(cursor: str) -> tuple[datetime, str]:
     except (ValueError, TypeError, AttributeError, RecursionError):
         at = name = None
     if at is None or at.tzinfo is None or not isinstance(name, str):
-        raise CursorInvalid("The cursor is not one this service gave out; start without one.")
+        raise CursorInvalid(_NOT_OURS)
     return at, name
 
 

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError
 
 from gateway.crashpoints import crash_point
-from gateway.db import Database
+from gateway.db import Database, driver_url
 from gateway.errors import StoreUnavailable
 from gateway.ingestion import bell
 from gateway.ingestion import ledger_repository as ledger
@@ -27,7 +27,12 @@ OUTBOX_BATCH = 1000
 
 class Relay:
     def __init__(self, db: Database, database_url: str, redis: ArqRedis, sweep_seconds: float) -> None:
-        self._db, self._url, self._redis, self._sweep_seconds = db, database_url, redis, sweep_seconds
+        self._db, self._url, self._redis, self._sweep_seconds = (
+            db,
+            driver_url(database_url),
+            redis,
+            sweep_seconds,
+        )
         self._consumer = KnowledgeIngestionConsumer(db)
         self._wake = asyncio.Event()
         self.listening = asyncio.Event()  # a commit wakes us from here on; tests wait for it

@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.corpus import settlement_repository as repository
 from gateway.corpus.settlement_repository import Count, Owner
-from gateway.db import Database
+from gateway.db import Database, driver_url
 from gateway.errors import StoreUnavailable
 from gateway.logs import emit
 from gateway.settings import Settings
@@ -134,8 +134,7 @@ class Settler:
         if self._owner_url is None:
             yield None
             return
-        url = self._owner_url.get_secret_value()
-        address = f"postgresql://{url.partition('://')[2]}"
+        address = driver_url(self._owner_url.get_secret_value())
         async with await AsyncConnection.connect(address, autocommit=True, connect_timeout=5) as owner:
             yield owner if await repository.try_lock(owner, model) else None
 

@@ -4,21 +4,22 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import psycopg
-from pydantic import SecretStr
-from redis import Redis, RedisError
+from redis import Redis, RedisError, ResponseError
 
 from gateway.commands.repository import DatabaseFacts, inspect_database
+from gateway.db import role_problems
 from gateway.embedded.instance import Instance, NoInstance
 from gateway.embedded.postgres import EmbeddedPostgres
 from gateway.embedded.preflight import StartupRefused, check_folder, free_bytes
 from gateway.embedded.redis import EmbeddedRedis
 from gateway.errors import ConfigurationError
-from gateway.settings import Settings
+from gateway.settings import Settings, opened
 
 LEAST_POSTGRES, LEAST_VECTOR, LEAST_REDIS = 16, (0, 8), (6, 2)
 COMFORTABLE_BYTES = 2 * 1024**3
@@ -65,17 +66,18 @@ def examine(settings: Settings, data_dir: Path) -> Iterator[Finding]:
 
 def _folder(data_dir: Path) -> Iterator[Finding]:
     """Looks without making anything: a folder that is not there yet is judged by where it would be."""
-    if data_dir.exists():
+    there = _is_there(data_dir)
+    if there:
         try:
             check_folder(data_dir)
         except StartupRefused as refusal:
             yield Finding("data folder", "bad", str(data_dir), str(refusal))
             return
-    nearest = next(folder for folder in (data_dir, *data_dir.parents) if folder.exists())
+    nearest = next(folder for folder in (data_dir, *data_dir.parents) if _is_there(folder))
     yield _judge(
         "data folder",
         os.access(nearest, os.W_OK | os.X_OK),
-        str(data_dir) if data_dir.exists() else f"{data_dir} (not made yet)",
+        str(data_dir) if there else f"{data_dir} (not made yet)",
         f"{nearest} cannot be written to: choose another folder with --data-dir or correct its permissions.",
     )
     free = free_bytes(nearest)
@@ -87,12 +89,19 @@ def _folder(data_dir: Path) -> Iterator[Finding]:
     )
 
 
+def _is_there(folder: Path) -> bool:
+    try:
+        return folder.exists()
+    except PermissionError:  # below a folder one may not look into
+        return False
+
+
 def _embedder(settings: Settings) -> Finding:
     from gateway.corpus.embedders import build_embedder  # noqa: PLC0415 - loads weights
 
-    key = settings.openai_api_key
+    key = opened(settings.openai_api_key)
     try:
-        build_embedder(settings.embedder, api_key=_open(key), base_url=settings.openai_base_url)
+        build_embedder(settings.embedder, api_key=key, base_url=settings.openai_base_url)
     except ConfigurationError as error:
         return Finding("embedder", "bad", settings.embedder, error.detail)
     return _good("embedder", f"{settings.embedder} loads")
@@ -103,7 +112,7 @@ def _reranker(settings: Settings) -> Finding:
 
     spec = settings.reranker or ""
     try:
-        build_reranker(spec, api_key=_open(settings.openai_api_key), base_url=settings.openai_base_url)
+        build_reranker(spec, api_key=opened(settings.openai_api_key), base_url=settings.openai_base_url)
     except ConfigurationError as error:
         return Finding("reranker", "bad", spec, error.detail)
     return _good("reranker", f"{spec} loads")
@@ -111,7 +120,7 @@ def _reranker(settings: Settings) -> Finding:
 
 def _stores(settings: Settings, data_dir: Path) -> Iterator[Finding]:
     """Those of the settings; else the embedded ones, if they run."""
-    database_url, redis_url = _open(settings.database_url), _open(settings.redis_url)
+    database_url, redis_url = opened(settings.database_url), opened(settings.redis_url)
     if database_url is None or redis_url is None:
         try:
             Instance.read(data_dir)
@@ -135,11 +144,11 @@ def _stores(settings: Settings, data_dir: Path) -> Iterator[Finding]:
 def _database(url: str) -> Iterator[Finding]:
     try:
         facts = inspect_database(url)
-    except psycopg.OperationalError as error:
+    except (psycopg.Error, ConfigurationError) as error:
         yield Finding(
             "database",
             "bad",
-            f"does not answer ({str(error).strip().splitlines()[-1]})",
+            f"does not answer ({_cause(error)})",
             "Start it, and check host, port, name and password in CATCHMENT_DATABASE_URL.",
         )
         return
@@ -166,15 +175,7 @@ def _database(url: str) -> Iterator[Finding]:
 
 
 def _roles(facts: DatabaseFacts) -> Iterator[Finding]:
-    problems = [
-        words
-        for words, found in {
-            "is a superuser": facts.is_superuser,
-            "has BYPASSRLS": facts.bypasses_row_security,
-            "owns tables": facts.owns_tables,
-        }.items()
-        if found
-    ]
+    problems = role_problems(facts.is_superuser, facts.bypasses_row_security, facts.owns_tables)
     yield _judge(
         "runtime role",
         not problems,
@@ -204,19 +205,29 @@ def _migrations(facts: DatabaseFacts) -> Finding:
 def _owner(url: str) -> Finding:
     try:
         facts = inspect_database(url)
-    except psycopg.OperationalError:
+    except (psycopg.Error, ConfigurationError) as error:
         return Finding(
-            "owner role", "bad", "cannot connect", "Check CATCHMENT_OWNER_DATABASE_URL; migrations need it."
+            "owner role",
+            "bad",
+            f"cannot connect ({_cause(error)})",
+            "Check CATCHMENT_OWNER_DATABASE_URL; migrations need it.",
         )
     return _good("owner role", f"{facts.role} can connect")
 
 
+def _cause(error: psycopg.Error | ConfigurationError) -> str:
+    if isinstance(error, psycopg.OperationalError | ConfigurationError):
+        return str(error).strip().splitlines()[-1]
+    return type(error).__name__  # what libpq cannot read it quotes, and that may be a password
+
+
 def _redis(url: str) -> Iterator[Finding]:
-    client = Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5)
     try:
-        about = cast("dict[str, Any]", client.info("server"))
-        kept = cast("dict[str, Any]", client.config_get("maxmemory-policy"))
-    except RedisError as error:
+        client = Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5)
+        with closing(client):
+            about = cast("dict[str, Any]", client.info("server"))
+            policy = _memory_policy(client)
+    except (RedisError, ValueError) as error:  # the latter for a URL that is none
         yield Finding(
             "redis",
             "bad",
@@ -224,21 +235,24 @@ def _redis(url: str) -> Iterator[Finding]:
             "Start it, and check CATCHMENT_REDIS_URL.",
         )
         return
-    finally:
-        client.close()
     version = str(about["redis_version"])
     yield _judge(
         "redis", _parts(version) >= LEAST_REDIS, f"version {version}", "Upgrade to Redis 6.2 or newer."
     )
-    policy = str(kept.get("maxmemory-policy"))
-    yield _judge(
-        "redis memory", policy == "noeviction", f"policy {policy}", "CONFIG SET maxmemory-policy noeviction."
-    )
+    advice = "CONFIG SET maxmemory-policy noeviction."
+    if policy is None:
+        yield Finding("redis memory", "unknown", "the server does not say its policy", f"See to it: {advice}")
+    else:
+        yield _judge("redis memory", policy == "noeviction", f"policy {policy}", advice)
+
+
+def _memory_policy(client: Redis) -> str | None:
+    """None where CONFIG is kept from its users, as hosted servers do."""
+    try:
+        return str(cast("dict[str, Any]", client.config_get("maxmemory-policy")).get("maxmemory-policy"))
+    except ResponseError:
+        return None
 
 
 def _parts(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
-
-
-def _open(secret: SecretStr | None) -> str | None:
-    return secret.get_secret_value() if secret else None

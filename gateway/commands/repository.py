@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import psycopg
 
+from gateway.db import driver_url
+
 _FACTS = """
 SELECT current_setting('server_version_num')::int / 10000 AS major,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector,
@@ -12,7 +14,9 @@ SELECT current_setting('server_version_num')::int / 10000 AS major,
        EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r'
                AND pg_has_role(r.oid, c.relowner, 'MEMBER')) AS owns_tables,
        (SELECT count(*) FROM pg_roles s WHERE s.rolname = 'catchment_sweeper'
-        AND pg_has_role(r.oid, s.oid, 'SET') AND NOT pg_has_role(r.oid, s.oid, 'USAGE')) = 1 AS may_sweep,
+        -- before 16 nobody knew 'SET', and doctor must be able to say that such a server is too old
+        AND CASE WHEN current_setting('server_version_num')::int >= 160000 THEN pg_has_role(r.oid, s.oid, 'SET') END
+        AND NOT pg_has_role(r.oid, s.oid, 'USAGE')) = 1 AS may_sweep,
        to_regclass('public.alembic_version') IS NOT NULL AS is_migrated
 FROM pg_roles r WHERE r.rolname = current_user
 """
@@ -32,7 +36,7 @@ class DatabaseFacts:
 
 
 def inspect_database(url: str) -> DatabaseFacts:
-    with psycopg.connect(url, connect_timeout=5, autocommit=True) as connection:
+    with psycopg.connect(driver_url(url), connect_timeout=5, autocommit=True) as connection:
         facts = connection.execute(_FACTS).fetchone()
         revision = None
         if facts is not None and facts[7]:

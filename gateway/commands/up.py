@@ -10,20 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import SecretStr
 
 from gateway.embedded.instance import Instance, chosen_data_dir
 from gateway.embedded.lock import data_dir_lock
-from gateway.embedded.preflight import check_folder
+from gateway.embedded.preflight import StartupRefused, check_disk, check_folder
 from gateway.embedded.private_files import private_folder, write_private
-from gateway.settings import Settings
+from gateway.settings import Settings, opened
 
 if TYPE_CHECKING:
     from gateway.embedded.sandboxes import Sandboxes
 
 EXAMPLES = "Example: catchment up --demo --port 8440 --data-dir ./data"
-# A log of this size is put aside at the next start; one predecessor is kept.
-LARGEST_LOG_BYTES = 100 * 1024 * 1024
 _HELD_LINES = 1000
 
 
@@ -69,7 +66,8 @@ def up(
     settings = Settings()
     folder = chosen_data_dir(data_dir)
     check_folder(folder)
-    _put_aside(private_folder(folder / "logs") / "catchment.jsonl")
+    check_disk(folder)
+    private_folder(folder / "logs")
     terminal = Terminal()
     log_format = os.environ.get("CATCHMENT_LOG_FORMAT") or ("console" if sys.stdout.isatty() else "json")
     configure_logs(log_format=log_format, level=settings.log_level, data_dir=folder, show=terminal.line)
@@ -78,10 +76,10 @@ def up(
         data_dir=folder,
         host=host or settings.host,
         port=settings.port if port is None else port,
-        database_url=_secret(settings.database_url),
-        owner_database_url=_secret(settings.owner_database_url),
-        redis_url=_secret(settings.redis_url),
-        secret_key=_secret(settings.secret_key),
+        database_url=opened(settings.database_url),
+        owner_database_url=opened(settings.owner_database_url),
+        redis_url=opened(settings.redis_url),
+        secret_key=opened(settings.secret_key),
         environment={"CATCHMENT_LOG_FORMAT": log_format, **(sandboxes.environment if sandboxes else {})},
         services=[sandboxes.service()] if sandboxes else [],
     )
@@ -89,6 +87,8 @@ def up(
     def prepare(owner_url: str, runtime_url: str, own_url: str) -> Mapping[str, object]:
         from gateway.migration import migrate  # noqa: PLC0415
 
+        if plan.redis_url:
+            _check_redis(plan.redis_url)
         migrate(owner_url)
         seeded = asyncio.run(_seed(runtime_url, folder, settings.public_url or own_url, demo=demo))
         return {**seeded, "sandbox": sandboxes.described if sandboxes else {}}
@@ -96,6 +96,18 @@ def up(
     asyncio.run(
         run_instance(plan, prepare=prepare, on_ready=terminal.ready, show=terminal.child_line, emit=emit)
     )
+
+
+def _check_redis(url: str) -> None:
+    """Somebody else's; ours is waited for when it is started."""
+    from redis import Redis, RedisError  # noqa: PLC0415
+
+    try:
+        Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5).ping()
+    except (RedisError, ValueError) as error:
+        raise StartupRefused(
+            f"Redis does not answer ({type(error).__name__}): start it, or correct CATCHMENT_REDIS_URL."
+        ) from None
 
 
 async def _seed(runtime_url: str, data_dir: Path, base_url: str, *, demo: bool) -> Mapping[str, object]:
@@ -131,12 +143,3 @@ def _sandboxes(data_dir: Path, settings: Settings) -> "Sandboxes | None":
     with data_dir_lock(data_dir):  # those of a running instance are not ours to replace
         sandboxes = Sandboxes.kept(data_dir, configured)
     return sandboxes if sandboxes.addresses else None
-
-
-def _secret(value: SecretStr | None) -> str | None:
-    return value.get_secret_value() if value else None
-
-
-def _put_aside(log: Path) -> None:
-    if log.exists() and log.stat().st_size > LARGEST_LOG_BYTES:
-        log.replace(log.with_suffix(".jsonl.1"))

@@ -33,7 +33,7 @@ from gateway.corpus.search import MAX_LIMIT, Member, Method, SearchQuery, answer
 from gateway.corpus.search_repository import SETTINGS, Filters, Space, View, halfvec_literal
 from gateway.corpus.shelves import Shelves
 from gateway.corpus.synthetic import KINDS, SyntheticText
-from gateway.db import Database, new_id
+from gateway.db import Database, driver_url, new_id
 from gateway.embedded.stores import Stores, running_stores
 from gateway.logs import configure_logs
 from gateway.migration import migrate
@@ -67,8 +67,7 @@ class Instance:
             rows = 0
             while moved := await settlement_repository.mark(session, model, settled=True, limit=SEGMENT):
                 rows += moved
-        address = f"postgresql://{self.owner_url.partition('://')[2]}"
-        async with await AsyncConnection.connect(address, autocommit=True) as owner:
+        async with await AsyncConnection.connect(driver_url(self.owner_url), autocommit=True) as owner:
             await settlement_repository.build_index(owner, model, width or 0, rows)
             await settlement_repository.tidy(owner)
 

@@ -157,9 +157,9 @@ class _Run:
     def _stores(self) -> list[Service]:
         """Those that are ours, with all they need to start."""
         plan, ours = self._plan, list[Service]()
-        if plan.database_url is not None and plan.owner_database_url is None:
+        if (plan.database_url is None) != (plan.owner_database_url is None):
             raise StartupRefused(
-                f"CATCHMENT_DATABASE_URL is set but {OWNER_URL} is not, and migrations need it: set both or none."
+                f"CATCHMENT_DATABASE_URL and {OWNER_URL} are two roles of one database: set both or none."
             )
         for store, elsewhere in ((self._redis, plan.redis_url), (self._postgres, plan.database_url)):
             if elsewhere is None:

@@ -240,6 +240,9 @@ def test_a_folder_that_cannot_be_used_is_said_in_one_sentence(tmp_path: Path) ->
     in_the_way.write_text("here first")
     said = one_sentence(run("up", "--data-dir", str(in_the_way / "data"), "--port", "0"))
     assert "cannot be used because a file is in its place" in said
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "logs").write_text("here first")
+    assert "d/logs: File exists" in one_sentence(run("up", "--data-dir", str(tmp_path / "d"), "--port", "0"))
     # Even root may not write there.
     said = one_sentence(run("up", "--data-dir", "/proc/catchment", "--port", "0"))
     assert "cannot be written to" in said
@@ -255,6 +258,9 @@ def _command(process: psutil.Process) -> list[str]:
 def test_bad_settings_are_said_in_one_sentence(tmp_path: Path) -> None:
     said = one_sentence(run("up", "--data-dir", str(tmp_path / "d"), CATCHMENT_WORKER_SLOTS="none"))
     assert "CATCHMENT_WORKER_SLOTS" in said
+    assert "CATCHMENT_WORKER_SLOTS" in one_sentence(run("worker", CATCHMENT_WORKER_SLOTS="none"))
+    said = one_sentence(run("doctor", CATCHMENT_MSFT_ENDPOINTS="hush"))
+    assert said == "The setting CATCHMENT_MSFT_ENDPOINTS is not valid: it must be JSON."
     said = one_sentence(run("gateway", CATCHMENT_DATA_DIR=str(tmp_path)))
     assert "catchment up" in said
     where = {

@@ -1,6 +1,7 @@
 """Migrations are code: they go up, down and up again, match the models, give way to a lock and survive a crash."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +120,15 @@ def test_missing_roles_and_extension_are_named(empty_database: DatabaseUrls) -> 
         migrate(empty_database.owner_url)
 
 
+def test_what_the_database_refuses_is_one_sentence(empty_database: DatabaseUrls) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"could not be migrated: permission denied for schema public$"
+    ):
+        migrate(empty_database.runtime_url)
+    with pytest.raises(ConfigurationError, match=r"could not be migrated: .*nowhere"):
+        migrate(empty_database.owner_url, "nowhere", down=True)
+
+
 def test_a_held_lock_makes_it_give_up_in_time_and_change_nothing(scratch: DatabaseUrls) -> None:
     migrate(scratch.owner_url, "0001", down=True)
     before = schema_of(scratch)
@@ -171,6 +181,24 @@ async def test_a_runtime_role_that_row_security_would_not_bind_is_refused(scratc
     db = Database(scratch.runtime_url, pool_size=1)
     await db.check_role()
     await db.dispose()
+
+
+async def test_a_runtime_role_with_bypassrls_is_refused(scratch: DatabaseUrls) -> None:
+    with psycopg.connect(scratch.superuser_url, autocommit=True) as admin:
+        admin.execute("CREATE ROLE bypasser LOGIN BYPASSRLS PASSWORD 'x'")
+        admin.execute("GRANT catchment_runtime TO bypasser")
+    db = Database(_as_role(scratch.superuser_url, "bypasser", "x"), pool_size=1)
+    try:
+        with pytest.raises(ConfigurationError, match="'bypasser' has BYPASSRLS"):
+            await db.check_role()
+    finally:
+        await db.dispose()
+        with psycopg.connect(scratch.superuser_url, autocommit=True) as admin:
+            admin.execute("DROP ROLE bypasser")
+
+
+def _as_role(url: str, role: str, password: str) -> str:
+    return re.sub(r"//[^@]*@", f"//{role}:{password}@", url)
 
 
 def test_the_newest_revision_by_name_is_alembics_head() -> None:

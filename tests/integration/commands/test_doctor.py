@@ -5,6 +5,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from pydantic import SecretStr
+from redis import Redis
 
 from gateway.commands.checkup import Finding, examine
 from gateway.settings import Settings
@@ -77,6 +78,44 @@ def test_stores_that_do_not_answer(sound: Settings, tmp_path: Path) -> None:
         assert findings[what].state == "bad"
         assert findings[what].advice
     assert "hush" not in str(findings)
+
+
+def test_addresses_that_are_none(sound: Settings, tmp_path: Path) -> None:
+    for address in ("postgresql://someone:hush@[::1/none", "mysql://someone:hush@localhost/none", "hush"):
+        findings = _examined(
+            sound,
+            tmp_path,
+            database_url=SecretStr(address),
+            owner_database_url=SecretStr(address),
+            redis_url=SecretStr(address),
+        )
+        for what in ("database", "owner role", "redis"):
+            assert findings[what].state == "bad"
+        assert "hush" not in str(findings)
+
+
+def test_the_address_may_name_the_driver(
+    sound: Settings, tmp_path: Path, database_urls: DatabaseUrls
+) -> None:
+    url = database_urls.runtime_url.replace("postgresql://", "postgresql+psycopg://")
+    assert _examined(sound, tmp_path, database_url=SecretStr(url))["postgres"].state == "ok"
+
+
+def test_a_redis_that_keeps_its_configuration_to_itself(
+    sound: Settings, tmp_path: Path, redis_url: str
+) -> None:
+    """As hosted ones do."""
+    admin = Redis.from_url(redis_url)
+    admin.execute_command("ACL", "SETUSER", "guest", "on", ">hush", "~*", "+@all", "-config")
+    separator = "&" if "?" in redis_url else "?"
+    guest = f"{redis_url}{separator}username=guest&password=hush"
+    try:
+        findings = _examined(sound, tmp_path, redis_url=SecretStr(guest))
+    finally:
+        admin.execute_command("ACL", "DELUSER", "guest")
+        admin.close()
+    assert findings["redis"].state == "ok"
+    assert findings["redis memory"].state == "unknown"
 
 
 def test_what_else_can_be_wrong(sound: Settings, tmp_path: Path) -> None:

@@ -285,11 +285,11 @@ def test_stores_given_from_outside_are_not_started(tmp_path: Path, up: Callable[
     assert first.stop() == (0, "")
 
 
-async def test_an_outside_database_needs_both_of_its_urls(tmp_path: Path) -> None:
-    plan = Plan(
-        data_dir=tmp_path, port=0, database_url="postgresql://runtime@/elsewhere", redis_url="redis://x"
-    )
-    with pytest.raises(StartupRefused, match="CATCHMENT_OWNER_DATABASE_URL is not"):
+@pytest.mark.parametrize("given", ["database_url", "owner_database_url"])
+async def test_an_outside_database_needs_both_of_its_urls(tmp_path: Path, given: str) -> None:
+    urls = {given: "postgresql://somebody@/elsewhere", "redis_url": "redis://x"}
+    plan = Plan(data_dir=tmp_path, port=0, **urls)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(StartupRefused, match="set both or none"):
         await run_instance(plan, prepare=lambda *_: {}, on_ready=print, show=print, emit=print)
 
 
