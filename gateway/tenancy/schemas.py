@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
+from gateway.ingestion.schemas import SourceKind
 from gateway.wire import Wire
 
 Role = Literal["owner", "admin", "member"]
@@ -15,6 +16,9 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 Email = Annotated[
     str, StringConstraints(strip_whitespace=True, to_lower=True, pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)
 ]
+
+Days = Annotated[int, Field(ge=0, le=36500)]  # a hundred years; calendars end somewhere
+Amount = Annotated[int, Field(ge=0, le=2**53)]  # what JSON can say exactly
 
 
 class MandateIn(Wire):
@@ -162,24 +166,24 @@ class WhoAmIOut(Wire):
 class Budget(Wire):
     """Embedding spend of a calendar month. Unset means without limit."""
 
-    monthly_tokens: int | None = Field(default=None, ge=0)
-    monthly_cost: float | None = Field(default=None, ge=0)
+    monthly_tokens: Amount | None = None
+    monthly_cost: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 class Quotas(Wire):
-    documents: int | None = Field(default=None, ge=0)
-    bytes: int | None = Field(default=None, ge=0)
-    document_bytes: int | None = Field(default=None, ge=1)
+    documents: Amount | None = None
+    bytes: Amount | None = None
+    document_bytes: Annotated[Amount, Field(ge=1)] | None = None
 
 
 class Neutralisation(Wire):
-    mandatory_source_kinds: list[str] = Field(default_factory=list)
+    mandatory_source_kinds: list[SourceKind] = Field(default_factory=list)
     allow_personal_data: list[str] = Field(default_factory=list)
 
 
 class MailPolicy(Wire):
     tier: Literal["metadata", "snippet", "body", "attachments"] = "body"
-    window_days: int = Field(default=365, ge=1, le=36500)
+    window_days: Annotated[Days, Field(ge=1)] = 365
 
 
 # Who reads a format: our own reader, or the general one.
@@ -201,8 +205,8 @@ class Policy(Wire):
     extraction: dict[str, Engine] = Field(
         default_factory=dict, description="format → engine, where another than ours is wanted"
     )
-    refused_source_kinds: list[str] = Field(default_factory=list)
-    retention_days: dict[str, Annotated[int, Field(ge=1, le=36500)]] = Field(default_factory=dict)
-    log_retention_days: int = Field(default=90, ge=1)
-    grace_days: int = Field(default=7, ge=0)
+    refused_source_kinds: list[SourceKind] = Field(default_factory=list)
+    retention_days: dict[SourceKind, Annotated[Days, Field(ge=1)]] = Field(default_factory=dict)
+    log_retention_days: Annotated[Days, Field(ge=1)] = 90
+    grace_days: Days = 7
     legal_hold: bool = False

@@ -224,6 +224,28 @@ async def test_a_bad_policy_changes_nothing(
     assert (await client.get("/v1/policy", headers=mandate.auth())).json()["graceDays"] == 7
 
 
+@pytest.mark.parametrize(
+    ("patch", "named"),
+    [
+        ('{"budget": {"monthlyCost": 1e999}}', "budget.monthlyCost"),
+        ('{"budget": {"monthlyTokens": 1000000000000000000000}}', "budget.monthlyTokens"),
+        ('{"quotas": {"documentBytes": 0}}', "quotas.documentBytes"),
+        ('{"graceDays": 1000000000000}', "graceDays"),
+        ('{"logRetentionDays": 1000000000000}', "logRetentionDays"),
+        ('{"retentionDays": {"uplaod": 30}}', "retentionDays.uplaod"),
+        ('{"refusedSourceKinds": ["uplaod"]}', "refusedSourceKinds.0"),
+        ('{"neutralisation": {"mandatorySourceKinds": ["uplaod"]}}', "neutralisation.mandatorySourceKinds.0"),
+    ],
+)
+async def test_a_policy_that_could_not_be_kept_is_refused(
+    client: httpx.AsyncClient, mandate: TestMandate, patch: str, named: str
+) -> None:
+    headers = {**mandate.auth(), "Content-Type": "application/json"}
+    answer = await client.patch("/v1/policy", headers=headers, content=patch)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["field"].startswith(named)
+
+
 async def test_concurrent_policy_patches_do_not_lose_each_other(
     client: httpx.AsyncClient, mandate: TestMandate
 ) -> None:
