@@ -1,5 +1,6 @@
 """Who may have the bytes as they came. Kept text is masked, its original is not (promise 10)."""
 
+import re
 from typing import Any
 
 from sqlalchemy import Row
@@ -9,6 +10,13 @@ from gateway.corpus import repository
 from gateway.errors import NotFound
 from gateway.ingestion.schemas import LIVE_STATUSES
 from gateway.tenancy.principal import Principal
+
+_PRINTABLE = re.compile(r"[ -~]+")
+
+
+def served_as(mime_type: str | None) -> str:
+    """What the header says the bytes are. A type is what somebody said of them; one that fits no header is not repeated."""
+    return mime_type if mime_type and _PRINTABLE.fullmatch(mime_type) else "application/octet-stream"
 
 
 async def require_original(session: AsyncSession, row: Row[Any], principal: Principal) -> None:

@@ -23,6 +23,7 @@ SCALE = 2.0  # 144 dots per inch
 _MARKER = (255, 236, 120)  # multiplied over the page, like a pen: dark text stays dark
 _EDGE = (214, 158, 0)
 _MOST_BOXES = 200
+MOST_PAGES = 10_000_000  # more than pdfium counts
 _PASSWORD = 4
 
 Box = Sequence[float]
@@ -46,6 +47,8 @@ def picture_pool(size: int = 1) -> ChildPool:
 
 async def draw_page(pool: ChildPool, pdf: bytes, page: int, boxes: Sequence[Box]) -> bytes:
     """A PNG of the page, counted from 1."""
+    if not 1 <= page <= MOST_PAGES:
+        raise NotFound(f"The document has no page {page}.")
     task: dict[str, Any] = {
         "page": page,
         "boxes": [[float(edge) for edge in box] for box in boxes[:_MOST_BOXES]],

@@ -9,15 +9,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse, StreamingResponse
-from sqlalchemy import Row
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus import blob_repository, erasure, repository, service
 from gateway.corpus import erasure_repository as receipts
 from gateway.corpus.blobs import BlobStore, spool
-from gateway.corpus.descriptions import Descriptions
-from gateway.corpus.masking import placeholder_key
-from gateway.corpus.originals import require_original
+from gateway.corpus.originals import require_original, served_as
 from gateway.corpus.repository import DocumentFilter
 from gateway.corpus.schemas import (
     BlobOut,
@@ -33,12 +29,10 @@ from gateway.corpus.sniffing import sniff
 from gateway.db import Database
 from gateway.errors import InvalidRequest, NotFound
 from gateway.http import Cursor, Limit
-from gateway.ingestion import repository as ingestion
 from gateway.ingestion.facade import reindex
 from gateway.ingestion.routes import accept
 from gateway.ingestion.schemas import BlobContent, IngestionHandle, IngestionRequest, Scope
 from gateway.tenancy.access import Admin, Principal, Reader, Writer
-from gateway.tenancy.schemas import Policy
 from gateway.wire import Page, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["corpus"])
@@ -146,23 +140,8 @@ async def patch_document(
     principal = await service.caller_at(request.app.state.db, document_id, principal, writing=True)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         row = await service.editable(session, document_id, principal)
-        patch = await _masked(request, session, row, patch)
         await service.describe(session, row, patch, principal)
         return service.document_out(await service.readable(session, document_id, principal))
-
-
-async def _masked(
-    request: Request, session: AsyncSession, row: Row[Any], patch: DocumentPatch
-) -> DocumentPatch:
-    policy = Policy.model_validate(await ingestion.mandate_policy(session))
-    secret = request.app.state.settings.secret_key
-    words = Descriptions(
-        placeholder_key(secret.get_secret_value() if secret else "", session.info["mandate_id"]),
-        personal_data=row.neutralize,
-        allowed=policy.neutralisation.allow_personal_data,
-    )
-    changed = await asyncio.to_thread(words.masked, patch.model_dump(exclude_unset=True))
-    return patch.model_copy(update=changed)
 
 
 @router.delete("/documents/{document_id}", responses={202: {"model": ReceiptOut}})
@@ -229,7 +208,7 @@ async def get_original(request: Request, document_id: UUID, principal: Reader) -
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
-    return StreamingResponse(pieces, media_type=row.mime_type or "application/octet-stream", headers=headers)
+    return StreamingResponse(pieces, media_type=served_as(row.mime_type), headers=headers)
 
 
 @router.post("/documents/{document_id}/reindex", status_code=202)

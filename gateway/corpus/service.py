@@ -1,5 +1,6 @@
 """What readers and editors of the corpus may do. Reads are scoped by the repository; writes are judged here."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -10,12 +11,17 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.connections import repository as connections
 from gateway.connections.sync_why_service import explain
 from gateway.corpus import repository
+from gateway.corpus.descriptions import Descriptions
+from gateway.corpus.masking import placeholder_key
 from gateway.corpus.schemas import ChunkOut, DocumentOut, DocumentPatch, MomentOut, ReceiptOut, WhyOut
-from gateway.db import COMMONS, Database
+from gateway.db import COMMONS, Database, tenant_of
 from gateway.errors import NotAllowed, NotFound
 from gateway.ingestion import repository as ingestion
 from gateway.ingestion.schemas import IngestionRequest
+from gateway.settings import get_settings
+from gateway.tenancy import repository as tenancy
 from gateway.tenancy.principal import Principal
+from gateway.tenancy.schemas import Policy
 
 _WHY = {
     "indexed": "It is indexed and searchable.",
@@ -126,10 +132,25 @@ async def describe(session: AsyncSession, row: Row[Any], patch: DocumentPatch, p
         await _require_feature_member(session, instance, principal)
     if scope == "personal" and row.user_id is None:
         raise NotAllowed("A document without a user cannot become personal.")
+    if scope == "personal" and row.user_id != principal.user_id:
+        raise NotAllowed("Only its owner may make a document personal.")
+    fields |= await _masked(session, row, fields)
     if fields:
         await repository.update_description(session, row.id, fields)
     if fields.keys() & {"scope", "feature_instance_id"}:
         await ingestion.let_attachments_follow(session, [row.id])
+
+
+async def _masked(session: AsyncSession, row: Row[Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """Those of the fields that lose something, as they are kept: what stands about a document is masked like its text."""
+    policy = Policy.model_validate(await ingestion.mandate_policy(session))
+    secret = get_settings().secret_key
+    words = Descriptions(
+        placeholder_key(secret.get_secret_value() if secret else "", tenant_of(session)),
+        personal_data=row.neutralize,
+        allowed=policy.neutralisation.allow_personal_data,
+    )
+    return await asyncio.to_thread(words.masked, fields)
 
 
 async def authorise(
@@ -165,6 +186,8 @@ async def authorise(
 
 async def _require_feature_member(session: AsyncSession, instance: UUID | None, principal: Principal) -> None:
     if principal.is_admin:
+        if instance is None or await tenancy.feature_instance(session, instance) is None:
+            raise NotFound(f"There is no feature instance {instance}.")
         return
     if (
         instance is None

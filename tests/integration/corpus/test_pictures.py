@@ -110,7 +110,7 @@ async def test_text_under_the_marker_stays_dark(pool: ChildPool) -> None:
 
 
 async def test_a_page_that_is_not_there_is_not_found(pool: ChildPool) -> None:
-    for page in (0, 3, -1):
+    for page in (0, 3, -1, 10**30):
         with pytest.raises(NotFound):
             await draw_page(pool, pdf(pages=2), page, [])
 

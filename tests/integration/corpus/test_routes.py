@@ -51,6 +51,17 @@ async def test_an_uploaded_file_becomes_a_document_that_can_be_browsed(client, m
     assert (again.status_code, again.json()["outcome"]) == (200, "duplicate")
 
 
+@pytest.mark.parametrize("said", ["text/plain\r\n\r\n;<script>", "текст/plain", "text/plain; a=\rX-Evil: 1"])
+async def test_a_type_that_fits_no_header_is_not_repeated_in_one(client, mandate, owner, bench, said):
+    body = {"sourceKind": "paste", "sourceId": said, "content": {"text": "Some text."}, "mimeType": said}
+    handle = (await client.post("/v1/ingestions", json=body, headers=mandate.auth())).json()
+    await bench.drain(owner)
+    original = await client.get(f"/v1/documents/{handle['documentId']}/original", headers=mandate.auth())
+    assert (original.status_code, original.content) == (200, b"Some text.")
+    assert original.headers["content-type"] == "application/octet-stream"
+    assert "sandbox" in original.headers["content-security-policy"]
+
+
 async def test_a_personal_document_is_invisible_to_everybody_else(
     client, mandate, other_mandate, owner, bench
 ):

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from gateway.corpus import entries_repository
-from gateway.db import Database
+from gateway.db import Database, new_id
 from tests.fixtures.corpus import Tenant
 from tests.fixtures.tenants import TestMandate
 from tests.fixtures.worker import Bench
@@ -96,6 +96,18 @@ async def test_changing_only_the_description_embeds_nothing(browser: Browser, be
     await browser.indexed()
     assert (shown["title"], shown["type"], shown["tags"], shown["revision"]) == ("Renamed", "rule", ["a"], 1)
     assert len(bench.embedded()) == before
+
+
+async def test_a_new_description_is_masked_like_the_first(browser: Browser) -> None:
+    made = await browser.write()
+    words = {
+        "title": "The password is Winter!Sun42",
+        "tags": ["pwd=Toro#2026"],
+        "metadata": {"apiKey": "k7Qz2Wm9Rt4Xy6Bv1Nc8Pd3F"},
+    }
+    await browser.call("PATCH", f"/entries/{made['id']}", json=words)
+    kept = str(await browser.call("GET", f"/entries/{made['id']}"))
+    assert not any(secret in kept for secret in ("Winter!Sun42", "Toro#2026", "k7Qz2Wm9Rt4Xy6Bv1Nc8Pd3F"))
 
 
 async def test_the_same_content_again_is_a_duplicate(browser: Browser, bench: Bench) -> None:
@@ -217,6 +229,36 @@ async def test_others_read_what_is_shared_and_change_nothing(
     await member.call("GET", f"/entries/{private['id']}", 404)
     await member.call("PATCH", f"/entries/{shared['id']}", 403, json={"title": "Mine"})
     await member.call("DELETE", f"/entries/{shared['id']}", 403)
+
+
+async def test_an_entry_stays_whose_it_is_whoever_revises_it(
+    client: httpx.AsyncClient, mandate: TestMandate, bench: Bench, browser: Browser
+) -> None:
+    service = Browser(client, mandate, bench, "service")
+    made = await service.write(scope="mandate", content="The service wrote this.")
+    await browser.indexed()
+    await browser.call("PATCH", f"/entries/{made['id']}", 202, json={"content": "An admin revised it."})
+    await browser.indexed()
+    again = await service.call("PATCH", f"/entries/{made['id']}", 202, json={"content": "The service again."})
+    assert again["userId"] is None
+    mine = await Browser(client, mandate, bench, "member").write(scope="mandate", content="A member's.")
+    refused = await browser.call("PATCH", f"/entries/{mine['id']}", 403, json={"scope": "personal"})
+    assert "owner" in refused["detail"]
+
+
+async def test_an_admin_writes_into_a_feature_instance_that_exists(
+    client: httpx.AsyncClient, mandate: TestMandate, browser: Browser
+) -> None:
+    instance = {"featureCode": "crm", "label": "CRM", "memberIds": []}
+    made = await browser.call("POST", "/feature-instances", 201, json=instance)
+    where = {"scope": "featureInstance", "featureInstanceId": made["id"]}
+    entry = await browser.write(**where)
+    assert entry["featureInstanceId"] == made["id"]
+    nowhere = {"scope": "featureInstance", "featureInstanceId": str(new_id())}
+    assert "feature instance" in (await browser.write(404, **nowhere))["detail"]
+    shared = await browser.write(scope="mandate")
+    await browser.call("PATCH", f"/entries/{shared['id']}", 404, json=nowhere)
+    await browser.call("PATCH", f"/entries/{shared['id']}", 200, json=where)
 
 
 async def test_a_reader_gets_the_kept_text_and_never_the_original_of_a_masked_entry(
