@@ -6,6 +6,7 @@ a model, or when it does not answer, the best passages themselves are the answer
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -36,6 +37,8 @@ NOTHING_FOUND = "Nothing in the corpus answers this."
 NOT_A_MODEL = "No model wrote this; these are the passages that fit best:\n\n"
 
 EXTRACTS_MODEL = "extracts"  # what the `answer` row says instead of a model's name
+# Extracts are a document's words: as an earlier answer of the model's own they would stand outside every boundary.
+SHOWN_EXTRACTS = "(I showed the passages that fitted best, in their own words.)"
 
 RULES = (
     "You answer questions for the members of an organisation from passages of its own documents. "
@@ -73,11 +76,15 @@ async def prepare(
     reranker: Reranker | None = None,
 ) -> Turn:
     history: list[tuple[str, str]] = []
+    conversation_id = asked.conversation_id or new_id()
     if asked.conversation_id is not None:
         async with db.tenant_session(principal.mandate_id) as session:
-            history = [
-                (turn.question, turn.text) for turn in await _turns(session, asked.conversation_id, principal)
-            ]
+            turns = await _turns(session, asked.conversation_id, principal, limit=REMEMBERED_TURNS)
+            if not turns and await repository.conversation_owner(session, asked.conversation_id) is not None:
+                conversation_id = new_id()  # nothing of it may be read any more: what follows begins anew
+        history = [
+            (turn.question, turn.text if turn.mode == "model" else SHOWN_EXTRACTS) for turn in turns[::-1]
+        ]
     wanted = ContextIn(
         query=asked.question,
         token_budget=PASSAGE_TOKENS,
@@ -85,7 +92,7 @@ async def prepare(
         origin=asked.origin,
     )
     context = await build_context(db, embedder, principal, wanted, reranker=reranker)
-    return Turn(principal, asked, context, history, asked.conversation_id or new_id())
+    return Turn(principal, asked, context, history, conversation_id)
 
 
 async def answer(db: Database, model: ChatModel | None, turn: Turn) -> AsyncGenerator[Frame]:
@@ -203,9 +210,17 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
-async def conversation(session: AsyncSession, conversation_id: UUID, principal: Principal) -> list[TurnOut]:
-    turns = await _turns(session, conversation_id, principal)
-    if not turns:
+async def conversation(
+    session: AsyncSession,
+    conversation_id: UUID,
+    principal: Principal,
+    *,
+    limit: int,
+    before: tuple[datetime, UUID] | None,
+) -> list[TurnOut]:
+    """The newest turns, newest first, each with what it was given."""
+    turns = await _turns(session, conversation_id, principal, limit=limit, before=before)
+    if not turns and before is None:
         raise NotFound(f"There is no conversation {conversation_id} of yours.")
     cited: dict[str, list[UUID]] = {}
     for row in await repository.cited_chunks(session, [str(turn.turn_id) for turn in turns]):
@@ -213,11 +228,20 @@ async def conversation(session: AsyncSession, conversation_id: UUID, principal: 
     return [turn.model_copy(update={"chunk_ids": cited.get(str(turn.turn_id), [])}) for turn in turns]
 
 
-async def _turns(session: AsyncSession, conversation_id: UUID, principal: Principal) -> list[TurnOut]:
+async def _turns(
+    session: AsyncSession,
+    conversation_id: UUID,
+    principal: Principal,
+    *,
+    limit: int,
+    before: tuple[datetime, UUID] | None = None,
+) -> list[TurnOut]:
     owner = await repository.conversation_owner(session, conversation_id)
     if owner is not None and owner != principal.name:
         raise NotFound(f"There is no conversation {conversation_id} of yours.")
-    rows = await repository.conversation(session, conversation_id, principal.name, limit=REMEMBERED_TURNS)
+    rows = await repository.conversation(
+        session, conversation_id, principal.name, principal.user_id, limit=limit, before=before
+    )
     return [
         TurnOut(
             turn_id=row.id,

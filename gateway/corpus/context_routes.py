@@ -18,10 +18,10 @@ from gateway.corpus.context_schemas import (
     TokenFrame,
     TurnOut,
 )
-from gateway.http import Db
+from gateway.http import Cursor, Db, Limit
 from gateway.insights.query_log import asked
 from gateway.tenancy.access import Principal, Reader
-from gateway.wire import Page
+from gateway.wire import Page, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["context"])
 
@@ -72,8 +72,21 @@ async def get_answer(
 
 @router.get("/answers")
 async def get_conversation(
-    db: Db, principal: Reader, conversation_id: Annotated[UUID, Query(alias="conversationId")]
+    db: Db,
+    principal: Reader,
+    conversation_id: Annotated[UUID, Query(alias="conversationId")],
+    limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> Page[TurnOut]:
-    """The newest turns of a conversation of one's own, oldest first, with what each was given."""
+    """The newest turns of a conversation of one's own, oldest first, with what each was given; the cursor leads back."""
     async with db.tenant_session(principal.mandate_id) as session:
-        return Page(items=await answers.conversation(session, conversation_id, principal))
+        turns = await answers.conversation(
+            session,
+            conversation_id,
+            principal,
+            limit=limit + 1,
+            before=decode_cursor(cursor) if cursor else None,
+        )
+    shown = turns[:limit]
+    earlier = encode_cursor(shown[-1].created_at, shown[-1].turn_id) if len(turns) > limit else None
+    return Page(items=shown[::-1], next_cursor=earlier)

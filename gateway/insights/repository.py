@@ -224,21 +224,39 @@ async def add_answer(session: AsyncSession, **values: Any) -> None:
 
 
 async def conversation(
-    session: AsyncSession, conversation_id: UUID, asked_by: str, *, limit: int
+    session: AsyncSession,
+    conversation_id: UUID,
+    asked_by: str,
+    viewer: UUID | None,
+    *,
+    limit: int,
+    before: tuple[datetime, UUID] | None = None,
 ) -> list[Row[Any]]:
-    """The newest turns of a conversation, oldest first. Nobody reads another's."""
-    rows = await _run(
+    """The newest turns of a conversation, newest first. Nobody reads another's.
+
+    Of one that drew on a document the viewer may not see now – its connection is revoked, say, and the purge still under
+    way – nothing is read: later turns were given the earlier ones.
+    """
+    return await _run(
         session,
-        """
+        f"""
         SELECT id, conversation_id, question, text, model, complete, created_at FROM answer
         WHERE mandate_id = :mandate_id AND conversation_id = :conversation_id AND asked_by = :asked_by
+          AND NOT EXISTS (
+            SELECT FROM answer a
+            JOIN citation n ON n.mandate_id = a.mandate_id AND n.turn_id = a.id::text
+            JOIN document d ON d.mandate_id = n.mandate_id AND d.id = n.document_id
+            WHERE a.mandate_id = :mandate_id AND a.conversation_id = :conversation_id AND ({VISIBLE}) IS NOT TRUE)
+          AND (CAST(:at AS timestamptz) IS NULL OR (created_at, id) < (:at, CAST(:id AS uuid)))
         ORDER BY created_at DESC, id DESC LIMIT :limit
         """,
         conversation_id=conversation_id,
         asked_by=asked_by,
+        viewer=viewer,
         limit=limit,
+        at=before and before[0],
+        id=before and before[1],
     )
-    return rows[::-1]
 
 
 async def conversation_owner(session: AsyncSession, conversation_id: UUID) -> str | None:

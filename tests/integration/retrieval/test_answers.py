@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
 
+from gateway.connections import repository as connections
 from gateway.corpus.answers import NOT_A_MODEL
 from gateway.corpus.chat import ChatModel
 from gateway.db import Database, new_id
@@ -180,6 +181,69 @@ async def test_a_conversation_goes_on_and_is_nobody_elses(
     assert intruder.status_code == 404
     reading = await client.get(f"/v1/answers?conversationId={conversation}", headers=mandate.auth("admin"))
     assert reading.status_code == 404
+
+
+async def test_extracts_shown_before_are_not_put_into_the_models_mouth(
+    client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf, service: ChatService
+) -> None:
+    await shelf.put(mandate.id, "refunds", REFUNDS)
+    service.refuse(401)
+    service.stream(said("Five days."), DONE)
+    first = await ask(client, mandate, "when are refunds paid out")
+    assert first.done["mode"] == "extracts"
+    await ask(client, mandate, "and refunds from abroad", conversationId=first.done["conversationId"])
+    outside = [message["content"] for message in service.requests[-1]["messages"][:-1]]
+    assert outside[1] == "when are refunds paid out"
+    assert not any(
+        REFUNDS in said_before for said_before in outside
+    )  # a document's words, outside a boundary
+
+
+async def test_of_a_conversation_on_what_may_not_be_seen_now_nothing_is_read(
+    db: Database, client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf, service: ChatService
+) -> None:
+    connection, user = new_id(), mandate.users["member"]
+    async with db.tenant_session(mandate.id) as session:
+        await connections.add(session, connection, "msft", user)
+    mail = {"connection_id": connection, "user_id": user, "source_kind": "outlook_message"}
+    await shelf.put(mandate.id, "mail", REFUNDS, **mail)
+    await shelf.put(mandate.id, "holidays", HOLIDAYS)
+    service.stream(said(REFUNDS), DONE)
+    first = await ask(client, mandate, "when are refunds paid out", "member")
+    path = f"/v1/answers?conversationId={first.done['conversationId']}"
+    assert (await client.get(path, headers=mandate.auth("member"))).status_code == 200
+
+    async with db.tenant_session(mandate.id) as session:  # the fence is down, the purge has not begun
+        await session.execute(
+            text("UPDATE connection SET state = 'revoked' WHERE id = :id"), {"id": connection}
+        )
+    assert (await client.get(path, headers=mandate.auth("member"))).status_code == 404
+    second = await ask(
+        client,
+        mandate,
+        "how many days of paid holiday",
+        "member",
+        conversationId=first.done["conversationId"],
+    )
+    assert REFUNDS not in json.dumps(service.requests[-1])
+    assert second.done["conversationId"] != first.done["conversationId"]  # which the purge takes as a whole
+
+
+async def test_a_long_conversation_is_read_page_by_page(
+    client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf
+) -> None:
+    await shelf.put(mandate.id, "refunds", REFUNDS)
+    conversation = str(new_id())  # of the caller's own making
+    for turn in range(8):
+        await ask(client, mandate, f"when are refunds paid out, {turn}", conversationId=conversation)
+    path = f"/v1/answers?conversationId={conversation}"
+    whole = (await client.get(path, headers=mandate.auth())).json()
+    assert [turn["question"][-1] for turn in whole["items"]] == list("01234567")
+    page = (await client.get(f"{path}&limit=5", headers=mandate.auth())).json()
+    assert [turn["question"][-1] for turn in page["items"]] == list("34567")
+    page = (await client.get(f"{path}&limit=5&cursor={page['nextCursor']}", headers=mandate.auth())).json()
+    assert [turn["question"][-1] for turn in page["items"]] == list("012")
+    assert page["nextCursor"] is None
 
 
 async def test_a_conversation_goes_with_a_document_it_drew_on(
