@@ -60,7 +60,7 @@ class ChatStream:
                     yield piece
                 if self.finish is not None or said > LONGEST_ANSWER:
                     return
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:  # also bytes that do not unpack
             raise ChatUnavailable(f"The chat model broke off ({type(error).__name__}).") from None
 
     def _read(self, line: str) -> str:
@@ -75,10 +75,13 @@ class ChatStream:
             if body.get("error"):
                 raise ChatUnavailable("The chat model reports an error in the middle of its answer.")
             choice: dict[str, Any] = next(iter(body.get("choices") or ()), {})
-            self.finish = choice.get("finish_reason") or self.finish
-            return str((choice.get("delta") or {}).get("content") or "")
+            finish, piece = choice.get("finish_reason"), (choice.get("delta") or {}).get("content")
         except (ValueError, TypeError, AttributeError):
             raise ChatUnavailable("The chat model's answer makes no sense.") from None
+        if not (isinstance(finish, str | None) and isinstance(piece, str | None)):
+            raise ChatUnavailable("The chat model's answer makes no sense.")
+        self.finish = finish or self.finish
+        return piece or ""
 
 
 class ChatModel:
@@ -129,7 +132,7 @@ class ChatModel:
             pause = self._first_pause * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)  # noqa: S311 jitter
             try:
                 response = await self._client.send(request, stream=True)
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 detail = f"No answer from the chat model ({type(error).__name__})."
             else:
                 if response.status_code == 200:

@@ -71,8 +71,14 @@ class CrossEncoderReranker:
         self._predict = predict
 
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        raw = await asyncio.to_thread(self._predict, [(query, text) for text in texts])
-        return [1 / (1 + math.exp(-max(-60.0, min(60.0, float(score))))) for score in raw]
+        try:
+            raw = await asyncio.to_thread(self._predict, [(query, text) for text in texts])
+            found = [float(score) for score in raw]
+        except Exception as error:  # the model's own, whatever it is: the search goes on without it
+            raise RerankerUnavailable(f"The reranker failed ({type(error).__name__}).") from error
+        if len(found) != len(texts) or any(map(math.isnan, found)):
+            raise RerankerUnavailable("The reranker answered with scores that are no numbers.")
+        return [1 / (1 + math.exp(-max(-60.0, min(60.0, score)))) for score in found]
 
     async def aclose(self) -> None:
         return None

@@ -63,9 +63,26 @@ async def test_a_stream_that_ends_without_a_word_about_it_has_no_finish(
     assert await listen(model) == ("Half an ", None)
 
 
-@pytest.mark.parametrize("event", [b"data: {not json\n\n", b"data: []\n\n", b'data: {"choices": 7}\n\n'])
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"data: {not json\n\n",
+        b"data: []\n\n",
+        b'data: {"choices": 7}\n\n',
+        b'data: {"choices": [{"delta": {}, "finish_reason": 5}]}\n\n',
+        b'data: {"choices": [{"delta": {"content": [{"type": "text"}]}}]}\n\n',
+    ],
+)
 async def test_nonsense_is_unavailable(service: ChatService, model: ChatModel, event: bytes) -> None:
     service.stream(event)
+    with pytest.raises(ChatUnavailable):
+        await listen(model)
+
+
+async def test_bytes_that_do_not_unpack_are_unavailable(service: ChatService, model: ChatModel) -> None:
+    service.scripts.append(
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\nnot gzip.."
+    )
     with pytest.raises(ChatUnavailable):
         await listen(model)
 

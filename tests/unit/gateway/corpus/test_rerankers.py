@@ -1,6 +1,7 @@
 """A second opinion, when there is one."""
 
 import json
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -56,6 +57,18 @@ async def test_a_local_models_scores_lie_between_0_and_1() -> None:
     reranker = CrossEncoderReranker(lambda pairs: [float(len(text)) for _, text in pairs])
     scores = await reranker.scores("q", ["", "long" * 1000])
     assert scores == [0.5, pytest.approx(1.0)]
+
+
+def _fail(_pairs: list[tuple[str, str]]) -> list[float]:
+    raise RuntimeError("out of memory")
+
+
+@pytest.mark.parametrize("predict", [_fail, lambda _pairs: [float("nan"), 1.0], lambda _pairs: [1.0]])
+async def test_a_local_model_that_fails_is_said_so_too(
+    predict: Callable[[list[tuple[str, str]]], list[float]],
+) -> None:
+    with pytest.raises(RerankerUnavailable):
+        await CrossEncoderReranker(predict).scores("q", ["a", "b"])
 
 
 @pytest.mark.parametrize("spec", ["", "openai", "openai:m", "cross-encoder:/nowhere/at/all", "magic:m"])
