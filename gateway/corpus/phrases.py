@@ -7,8 +7,10 @@ a long question quotes two words in passing.
 
 import asyncio
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import reduce
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +23,14 @@ from gateway.corpus.search_repository import View
 from gateway.corpus.shelves import Postings
 
 CHECKED = 300  # chunks read per phrase, best by BM25 first
+MOST_PHRASES = 8  # of one query; each is a look into the texts of its own
+
+_ALIKE = {"'": "\u2018\u2019\u02bc", "-": "\u2010\u2011\u2012\u2013\u2014\u2212"}
+_UNHEARD: dict[int, str | None] = {
+    **dict.fromkeys(range(0x300, 0x370)),  # accents
+    **dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff")),
+    **{ord(one): plain for plain, others in _ALIKE.items() for one in others},
+}
 
 _QUOTED = re.compile(r"\"([^\"]{3,})\"|“([^“”]{3,})”|„([^„“”]{3,})[“”]|«([^«»]{3,})»|»([^«»]{3,})«")
 
@@ -38,13 +48,13 @@ def quoted_phrases(query: str, languages: Sequence[str]) -> list[Phrase]:
     found = [" ".join("".join(match).split()) for match in _QUOTED.findall(query)]
     return [
         Phrase(text, query_terms(text, languages), min(len(text.split()) / length, 1.0))
-        for text in dict.fromkeys(found)
-        if text
+        for text in islice(filter(None, dict.fromkeys(found)), MOST_PHRASES)
     ]
 
 
 def folded(text: str) -> str:
-    return " ".join(text.casefold().split())
+    """As a reader hears it: without case, accents and what cannot be seen, and with one kind of apostrophe and hyphen."""
+    return " ".join(unicodedata.normalize("NFKD", text.casefold()).translate(_UNHEARD).split())
 
 
 async def phrase_holders(
@@ -62,10 +72,15 @@ async def phrase_holders(
             continue
         scores = await postings.score(phrase.groups, 0)
         best = await scores.best_of(CHECKED, together)
-        for number, text in await repository.read_texts(connection, view, list(best)):
-            if folded(phrase.text) in folded(text):
-                holders[number] = min(holders.get(number, 0.0) + phrase.share, 1.0)
+        texts = await repository.read_texts(connection, view, list(best))
+        for number in await asyncio.to_thread(_quoting, texts, phrase.text):
+            holders[number] = min(holders.get(number, 0.0) + phrase.share, 1.0)
     return holders
+
+
+def _quoting(texts: Sequence[tuple[int, str]], phrase: str) -> list[int]:
+    wanted = folded(phrase)
+    return [number for number, text in texts if wanted in folded(text)]
 
 
 def _holding_all(postings: Postings, groups: Groups, only: Sequence[int] | None) -> list[int]:
