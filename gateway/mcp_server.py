@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.corpus import context_repository, repository, service
 from gateway.corpus.boundary import wrap
+from gateway.db import Database
 from gateway.errors import CatchmentError, NotFound
 from gateway.mcp_tools import TOOLS, call
 from gateway.tenancy.principal import Principal
@@ -104,10 +105,12 @@ async def _list_templates(
 
 
 async def _read_resource(ctx: Ctx, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-    principal = _principal(ctx)
+    db = cast("Database", _request(ctx).app.state.db)
+    scheme, document = params.uri[: len(RESOURCE)], params.uri[len(RESOURCE) :]
     try:
-        document_id = UUID(params.uri.removeprefix(RESOURCE))
-        async with _request(ctx).app.state.db.tenant_session(principal.mandate_id) as session:
+        document_id = UUID(document if scheme == RESOURCE else "")
+        principal = await service.caller_at(db, document_id, _principal(ctx))
+        async with db.tenant_session(principal.mandate_id) as session:
             row = await service.readable(session, document_id, principal)
             kept = await context_repository.kept_text(session, document_id)
     except (ValueError, NotFound):

@@ -6,7 +6,7 @@ Arguments are checked, the principal is asked, and what a tool cannot do comes b
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 import mcp_types as types
@@ -16,7 +16,8 @@ from starlette.requests import Request
 from gateway.corpus import service
 from gateway.corpus.context import build_context, citation_header, context_out
 from gateway.corpus.context_schemas import ContextIn
-from gateway.corpus.search import Hit, SearchQuery, search
+from gateway.corpus.search import MAX_LIMIT, Hit, SearchQuery, search
+from gateway.db import Database
 from gateway.errors import CatchmentError, NotAllowed, fields_invalid
 from gateway.ingestion.facade import reindex
 from gateway.ingestion.routes import accept
@@ -27,17 +28,20 @@ from gateway.logs import emit, place_of
 from gateway.tenancy.principal import Principal
 from gateway.tenancy.schemas import Role
 from gateway.tenancy.schemas import Scope as KeyScope
-from gateway.wire import Wire
+from gateway.wire import Moment, Wire
 
 
 class SearchArguments(Wire):
     query: str = Field(description="what to look for, as a question or in keywords; at most 1,000 characters")
-    limit: int = Field(default=5, ge=1, le=50, description="passages wanted")
+    limit: int = Field(default=5, ge=1, le=MAX_LIMIT, description="passages wanted")
     types: list[str] | None = Field(default=None, description="only these types: note, rule, decision …")
     source_kinds: list[str] | None = Field(default=None, description="only these kinds of source")
     tags: list[str] | None = Field(default=None, description="only with one of these tags")
     feature_instance_id: UUID | None = None
     connection_id: UUID | None = None
+    source_id: str | None = Field(default=None, description="only this object, by its source's own id")
+    since: Moment | None = Field(default=None, alias="from", description="entered the corpus at or after")
+    until: Moment | None = Field(default=None, alias="to", description="entered the corpus at or before")
     agent_deployment_id: Reference | None = None
 
 
@@ -100,6 +104,9 @@ async def _search(request: Request, principal: Principal, wanted: SearchArgument
         tags=wanted.tags,
         feature_instance_id=wanted.feature_instance_id,
         connection_id=wanted.connection_id,
+        source_id=wanted.source_id,
+        since=wanted.since,
+        until=wanted.until,
         origin="mcp",
     )
     result = await search(state.db, state.embedder, principal, query, reranker=state.reranker)
@@ -171,7 +178,9 @@ async def _ingest(request: Request, principal: Principal, wanted: IngestArgument
 
 
 async def _reindex(request: Request, principal: Principal, wanted: ReindexArguments) -> types.CallToolResult:
-    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+    db = cast("Database", request.app.state.db)
+    principal = await service.caller_at(db, wanted.document_id, principal, writing=True)
+    async with db.tenant_session(principal.mandate_id) as session:
         await service.editable(session, wanted.document_id, principal)
         handle = await reindex(session, wanted.document_id)
     return _handle(handle)

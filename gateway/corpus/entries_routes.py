@@ -4,7 +4,6 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import AwareDatetime
 
 from gateway.corpus import entries, erasure, service
 from gateway.corpus import entries_repository as repository
@@ -23,7 +22,7 @@ from gateway.corpus.schemas import ReceiptOut
 from gateway.errors import ContentInvalid, NotFound
 from gateway.http import Cursor, Db, Limit
 from gateway.tenancy.access import Reader, Writer
-from gateway.wire import decode_cursor, encode_cursor
+from gateway.wire import Moment, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["entries"])
 
@@ -57,8 +56,8 @@ async def list_entries(
     ] = None,
     source_type: Annotated[str | None, Query(alias="sourceType", max_length=100, pattern=NO_NUL)] = None,
     embedding_status: Annotated[EmbeddingStatus | None, Query(alias="embeddingStatus")] = None,
-    since: Annotated[AwareDatetime | None, Query(alias="from")] = None,
-    until: Annotated[AwareDatetime | None, Query(alias="to")] = None,
+    since: Annotated[Moment | None, Query(alias="from")] = None,
+    until: Annotated[Moment | None, Query(alias="to")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> EntryPage:

@@ -1,6 +1,5 @@
 """Search as it appears over HTTP."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -8,20 +7,16 @@ from pydantic import BeforeValidator, Field
 
 from gateway.corpus.citations import Citation
 from gateway.corpus.search import MAX_LIMIT, Hit, Origin, SearchQuery, SearchResult
-from gateway.wire import Wire
+from gateway.wire import Moment, Wire
 
 
 def _separated(values: Any) -> Any:
-    """`tags=a,b` and `tags=a&tags=b` mean the same."""
+    """`tags=a,b`, `tags=a, b` and `tags=a&tags=b` mean the same; a tag that itself holds a comma is found too."""
     given = [values] if isinstance(values, str) else values
     if not isinstance(given, list):
         return given
-    return [word for value in given for word in str(value).split(",") if word] or None
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    """A time without a zone is meant in UTC, as all our times are."""
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+    words = [word.strip() for value in given for word in (str(value), *str(value).split(","))]
+    return [word for word in words if word] or None
 
 
 Words = Annotated[list[str] | None, BeforeValidator(_separated)]
@@ -36,8 +31,8 @@ class SearchParameters(Wire):
     source_id: str | None = None
     feature_instance_id: UUID | None = None
     tags: Words = Field(default=None, description="any of these")
-    since: datetime | None = Field(default=None, alias="from", description="entered the corpus at or after")
-    until: datetime | None = Field(default=None, alias="to", description="entered the corpus at or before")
+    since: Moment | None = Field(default=None, alias="from", description="entered the corpus at or after")
+    until: Moment | None = Field(default=None, alias="to", description="entered the corpus at or before")
     origin: Origin = "sdk"
     method: Literal["convex", "rrf"] = "convex"
     agent_deployment_id: str | None = Field(default=None, max_length=200)
@@ -52,8 +47,8 @@ class SearchParameters(Wire):
             source_id=self.source_id,
             feature_instance_id=self.feature_instance_id,
             tags=self.tags,
-            since=_in_utc(self.since),
-            until=_in_utc(self.until),
+            since=self.since,
+            until=self.until,
             origin=self.origin,
             method=self.method,
         )

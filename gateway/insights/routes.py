@@ -3,7 +3,6 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime
 
 from gateway.http import Cursor, Db, Limit
 from gateway.insights import repository, service
@@ -17,12 +16,12 @@ from gateway.insights.schemas import (
     StatsOut,
 )
 from gateway.tenancy.access import Principal, Reader, Writer
-from gateway.wire import Page, decode_cursor, encode_cursor
+from gateway.wire import Moment, Page, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["insights"])
 
-From = Annotated[AwareDatetime | None, Query(alias="from", description="default: thirty days before `to`")]
-To = Annotated[AwareDatetime | None, Query(alias="to", description="default: now")]
+From = Annotated[Moment | None, Query(alias="from", description="default: thirty days before `to`")]
+To = Annotated[Moment | None, Query(alias="to", description="default: now")]
 
 
 async def _queries(

@@ -29,7 +29,10 @@ class Period:
 def period(since: datetime | None, until: datetime | None) -> Period:
     """As asked; by default the last thirty days."""
     end = until or datetime.now(UTC)
-    start = since or end - timedelta(days=USUAL_DAYS)
+    try:
+        start = since or end - timedelta(days=USUAL_DAYS)
+    except OverflowError:  # the first month of the calendar has none before it
+        raise InvalidRequest("`to` lies before all time.") from None
     if start >= end:
         raise InvalidRequest("`from` must lie before `to`.")
     return Period(start, end)

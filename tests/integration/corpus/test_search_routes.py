@@ -67,7 +67,7 @@ async def test_filters_travel_in_the_query_string(
     http: httpx.AsyncClient, library: Library, mandate: TestMandate
 ) -> None:
     await library.put("pump rule", type="rule", tags=["a"])
-    await library.put("pump note", type="note", tags=["b"])
+    await library.put("pump note", type="note", tags=["b", "c,d"])
     await library.put("pump page", source_kind="web_page", source_id="w")
     cases = {
         "types=rule": {"pump rule"},
@@ -76,6 +76,8 @@ async def test_filters_travel_in_the_query_string(
         "sourceKinds=web_page": {"pump page"},
         "sourceId=w": {"pump page"},
         "tags=a,b": {"pump rule", "pump note"},
+        "tags=a,%20b": {"pump rule", "pump note"},
+        "tags=c,d": {"pump note"},
         "tags=": {"pump rule", "pump note", "pump page"},
         "from=2020-01-01": {"pump rule", "pump note", "pump page"},
         "to=2020-01-01T00:00:00Z": set(),

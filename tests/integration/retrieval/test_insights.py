@@ -156,12 +156,21 @@ async def test_stats_count_the_mandate(
 
 @pytest.mark.parametrize(
     "path",
-    ["/insights/queries?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "/insights/gaps?from=soon"],
+    [
+        "/insights/queries?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z",
+        "/insights/gaps?from=soon",
+        "/insights/spend?to=0001-01-01T00:00:00Z",
+    ],
 )
 async def test_an_impossible_period_is_refused(
     client: httpx.AsyncClient, mandate: TestMandate, path: str
 ) -> None:
     assert (await client.get(f"/v1{path}", headers=mandate.auth())).status_code in {400, 422}
+
+
+async def test_a_time_without_a_zone_is_meant_in_utc(client: httpx.AsyncClient, mandate: TestMandate) -> None:
+    for path in ("/insights/queries?from=2020-01-01", "/entries?from=2020-01-01&to=2020-01-02T12:00:00"):
+        assert (await client.get(f"/v1{path}", headers=mandate.auth())).status_code == 200
 
 
 # -- retention

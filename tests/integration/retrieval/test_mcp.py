@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import httpx2
@@ -205,9 +206,49 @@ async def test_documents_are_resources_to_those_who_may_see_them(
             f"catchment://documents/{mine.document_ids[0]}",
             "catchment://documents/x",
             "file:///etc/passwd",
+            str(shared.document_ids[0]),
         ):
             with pytest.raises(MCPError):
                 await client.read_resource(uri)
+
+
+async def test_what_is_everybodys_is_read_by_all_and_looked_after_by_operators(
+    db: Database, address: str, mandate: TestMandate, shelf: Shelf, commons: UUID
+) -> None:
+    loaded = await shelf.put(commons, "refunds", REFUNDS, title="Refunds", scope="global")
+    document = loaded.document_ids[0]
+    async with db.tenant_session(commons) as session:
+        await session.execute(
+            text("INSERT INTO document_text (mandate_id, document_id, text) VALUES (:m, :d, :t)"),
+            {"m": commons, "d": document, "t": REFUNDS},
+        )
+    async with agent(address, mandate.keys["owner"]) as client:
+        found = await client.call_tool("knowledge_search", {"query": "when are refunds paid out"})
+        assert str(document) in texts(found)[0]
+        read = await client.read_resource(f"catchment://documents/{document}")
+        assert unwrap(read.contents[0].text) == REFUNDS
+        refused = await client.call_tool("knowledge_reindex", {"documentId": str(document)})
+        assert texts(refused)[0].startswith("auth.forbidden")
+    async with agent(address, mandate.keys["operator"]) as client:
+        done = await client.call_tool("knowledge_reindex", {"documentId": str(document)})
+        assert not done.is_error
+
+
+async def test_an_agent_narrows_a_search_like_everybody_else(
+    address: str, mandate: TestMandate, shelf: Shelf
+) -> None:
+    await shelf.put(mandate.id, "refunds", REFUNDS, title="Refunds")
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({"limit": 100}, 1),
+        ({"sourceId": "refunds", "from": "2020-01-01"}, 1),
+        ({"sourceId": "other"}, 0),
+        ({"to": "2020-01-01T00:00:00Z"}, 0),
+    ]
+    async with agent(address, mandate.keys["owner"]) as client:
+        for narrowed, hits in cases:
+            found = await client.call_tool("knowledge_search", {"query": "refunds paid", **narrowed})
+            assert not found.is_error, texts(found)
+            assert len((found.structured_content or {})["hits"]) == hits, narrowed
 
 
 async def test_an_agent_that_starts_a_command_gets_the_same_over_stdio(
