@@ -25,7 +25,7 @@ from uuid import UUID
 
 import httpx
 from anyio.from_thread import start_blocking_portal
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from gateway.corpus.citations import Citation
 from gateway.corpus.context_schemas import ContextOut
@@ -78,14 +78,16 @@ class FoundHit(Wire):
     prompt_text: str
     title: str
     citation: Citation
+    sources: list[Citation] = Field(default_factory=list)  # of a text that came from several, all of them
 
 
 class Found(Wire):
-    """What a search answers."""
+    """What a search answers. `degraded`: the embedding service was away, so by words alone."""
 
     query_id: UUID
     took_ms: int
     hits: list[FoundHit]
+    degraded: bool = False
 
 
 class CatchmentClient:
@@ -169,10 +171,8 @@ class CatchmentClient:
         """One file; `sourceId title scope tags neutralize` as the API takes them."""
         data = await asyncio.to_thread(file.read_bytes) if isinstance(file, Path) else file
         called = name or (file.name if isinstance(file, Path) else "upload")
-        form = {key: _form_value(value) for key, value in fields.items() if value is not None}
-        return _read(
-            IngestionHandle, await self.request("POST", "/files", files={"file": (called, data)}, data=form)
-        )
+        files = {"file": (called, data)}
+        return _read(IngestionHandle, await self.request("POST", "/files", files=files, data=_form(fields)))
 
     async def status(self, job: UUID | IngestionHandle) -> IngestionStatus:
         """`getIngestionStatus`."""
@@ -195,7 +195,7 @@ class CatchmentClient:
 
     async def search(self, q: str, *, limit: int = 20, **filters: Any) -> Found:
         """Filters by their names on the wire: `types sourceKinds connectionId tags from to origin …`."""
-        params = {"q": q, "limit": limit, **{key: _form_value(value) for key, value in filters.items()}}
+        params = {"q": q, "limit": limit, **_form(filters)}
         return _read(Found, await self.request("GET", "/search", params=params))
 
     async def context(
@@ -215,8 +215,7 @@ class CatchmentClient:
     # -- looking after
 
     async def documents(self, **filters: Any) -> Page[DocumentOut]:
-        params = {key: _form_value(value) for key, value in filters.items()}
-        return _read(Page[DocumentOut], await self.request("GET", "/documents", params=params))
+        return _read(Page[DocumentOut], await self.request("GET", "/documents", params=_form(filters)))
 
     async def document(self, document_id: UUID) -> DocumentOut:
         return _read(DocumentOut, await self.request("GET", f"/documents/{document_id}"))
@@ -364,6 +363,11 @@ def _content(content: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(content, bytes):
         return {"base64": base64.b64encode(content).decode()}
     return content
+
+
+def _form(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """As forms and query strings take them; None is left out."""
+    return {name: _form_value(value) for name, value in fields.items() if value is not None}
 
 
 def _form_value(value: Any) -> Any:

@@ -41,6 +41,9 @@ async def test_finding(catchment: CatchmentClient, mandate: TestMandate, shelf: 
     loaded = await shelf.put(mandate.id, "refunds", REFUNDS, title="Refunds", tags=["money"])
     found = await catchment.search("when are refunds paid out", tags=["money"])
     assert [(hit.chunk_id, hit.text) for hit in found.hits] == [(loaded.chunk_ids[0], REFUNDS)]
+    await shelf.put(mandate.id, "copy", REFUNDS, title="Copy")
+    (hit,) = (await catchment.search("when are refunds paid out")).hits
+    assert [source.title for source in hit.sources] == ["Refunds", "Copy"]
     assert (await catchment.search("refunds", tags=["other"])).hits == []
     context = await catchment.context("when are refunds paid out", token_budget=500)
     assert REFUNDS in context.text

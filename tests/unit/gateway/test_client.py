@@ -160,7 +160,7 @@ async def test_a_skipped_request_has_no_job_to_wait_for(client: CatchmentClient)
 
 async def test_filters_travel_as_the_api_takes_them(service: Service, client: CatchmentClient) -> None:
     service.say({"queryId": str(new_id()), "tookMs": 1, "hits": []})
-    await client.search("a b", limit=3, types=["rule", "note"], origin="cli")
+    await client.search("a b", limit=3, types=["rule", "note"], connectionId=None, origin="cli")
     assert service.requests[0][0] == "GET /v1/search?q=a+b&limit=3&types=rule&types=note&origin=cli"
 
 
