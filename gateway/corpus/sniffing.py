@@ -19,7 +19,13 @@ UNKNOWN = "application/octet-stream"
 _VAGUE = {"text/plain", UNKNOWN, "application/x-empty", "inode/x-empty"}
 _MARKDOWN = {".md", ".markdown", ".mdown"}
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "message/rfc822", "application/rtf")
+# Bytes do not tell these from each other: a log has columns too, and a page without a head looks like a template.
+_LOOSE = {"text/csv", "text/tsv", "application/x-yaml", "text/x-twig", "application/x-mimearchive"}
 _NAMES = {
+    ".txt": "text/plain",
+    ".log": "text/plain",
+    ".html": "text/html",
+    ".htm": "text/html",
     ".eml": "message/rfc822",
     ".rtf": "text/rtf",
     ".rst": "text/x-rst",
@@ -62,6 +68,8 @@ def _identify(data: bytes, file_name: str | None) -> str:
     suffix = PurePosixPath(file_name or "").suffix.lower()
     if suffix in _MARKDOWN and (found.is_text or mime_type in _VAGUE):
         return "text/markdown"
+    if mime_type in _LOOSE and found.is_text and suffix in _NAMES:
+        return _NAMES[suffix]
     if mime_type in _VAGUE and found.is_text:
         guessed = _NAMES.get(suffix) or mimetypes.guess_type(file_name or "", strict=False)[0]
         return guessed if guessed and guessed.startswith(_TEXT_TYPES) else "text/plain"

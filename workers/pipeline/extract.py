@@ -102,6 +102,8 @@ MIME_TYPES: dict[str, str] = {
     "text/html": "html",
     "application/xhtml+xml": "html",
     "message/rfc822": "eml",
+    "application/x-mimearchive": "eml",
+    "multipart/related": "eml",
     "application/vnd.ms-outlook": "msg",
     "text/rtf": "rtf",
     "application/rtf": "rtf",
@@ -200,6 +202,8 @@ def format_of(
         for reason, types in POLICY_SKIPS.items():
             if mime.startswith(types):
                 raise TaskFailed(reason, f"files of type {mime} are left out"[:120])
+        if mime.startswith("text/"):
+            return FORMATS["text"]  # some kind of text nobody here knows more about
         raise TaskFailed("unsupported", f"no reader for {mime or 'content without a type'}"[:120])
     return FORMATS[name].by((engines or {}).get(name, OWN))
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
@@ -15,21 +16,26 @@ _LONGEST_CELL = 1 << 20
 _MOST_CELLS = 2_000_000
 _MOST_COLUMNS = 16_384  # as many as a sheet may have
 _SAMPLE_LINES = 20
+_SAID = re.compile(r"sep=([,;\t|^~:])\n")
 
 
 def read(source: Source) -> Extracted:
     text = plain.decode(source)
+    said = _SAID.match(text)
+    delimiter = said[1] if said else _delimiter(text, source)
     csv.field_size_limit(_LONGEST_CELL)
     rows: list[list[str]] = []
     cells = 0
     try:
-        for row in csv.reader(io.StringIO(text), delimiter=_delimiter(text, source)):
+        for row in csv.reader(io.StringIO(text), delimiter=delimiter):
             cells += len(row)
             if cells > _MOST_CELLS or len(row) > _MOST_COLUMNS:
                 raise TaskFailed("too_large", "too many cells")
             rows.append([" ".join(cell.split()) for cell in row])
     except csv.Error as error:
         raise TaskFailed("damaged", "a cell that never ends") from error
+    if said:
+        rows[0] = []  # a word to Excel, not to the reader; the rows keep their numbers
     draft = Draft({"kind": "office"})
     write_rows(draft, rows)
     return draft.finish()

@@ -52,6 +52,8 @@ def _output(output: dict[str, Any]) -> str:
     data: Any = output.get("data")
     if isinstance(data, dict):
         return _joined(cast("dict[str, Any]", data).get("text/plain"))
+    if output.get("output_type") == "error":
+        return f"{output.get('ename')}: {output.get('evalue')}"
     return _joined(output.get("text"))
 
 

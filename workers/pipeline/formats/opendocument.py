@@ -71,12 +71,14 @@ class _Walker:
                 self._heading(element)
             elif element.tag == f"{_TEXT}p":
                 self._paragraph(element)
-            elif element.tag == f"{_TEXT}list":
+            elif element.tag == f"{_TEXT}list" and element.find(f".//{_TEXT}h") is None:
                 self._draft.lines(list(self._items(element, 0)), **self.place)
             elif element.tag == f"{_TABLE}table":
                 self._draft.lines(lines_of(self._rows(element, 0)), **self.place)
             elif element.tag not in {f"{_TEXT}tracked-changes", f"{_PRESENTATION}notes", f"{_OFFICE}forms"}:
-                stack.append(iter(element))  # sections, frames, text boxes, groups
+                stack.append(
+                    iter(element)
+                )  # sections, frames, text boxes, groups, lists that number headings
 
     def end(self) -> None:
         if self._notes:

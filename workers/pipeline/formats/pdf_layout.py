@@ -17,6 +17,8 @@ _GAP_IN_HEIGHTS = 1.5
 _WIDE = 0.6  # of the band: such a line spans columns
 _COLUMN = 0.2  # of the page: narrower is a column of a table
 _FILLED = 0.5  # of its column, by the middle line
+_WELL_FILLED = 0.75  # the same for three columns and more, which rows of a table resemble
+_FEW = 4  # lines; fewer do not show that they are a column
 
 
 @dataclass(slots=True)
@@ -83,11 +85,28 @@ def _sorted(pieces: list[Line], page_width: float) -> list[Line]:
     for band in _bands(pieces):
         sides = _columns(band, page_width)
         if sides is None:
-            ordered += sorted(band, key=lambda piece: (-round(piece.box[1] / 3), piece.box[0]))
+            ordered += _in_rows(band)
         else:
             for side in sides:
                 ordered += _sorted(side, page_width)
     return ordered
+
+
+def _in_rows(band: list[Line]) -> list[Line]:
+    """From top to bottom, each row from left to right. Boxes are as high as their letters: a row is what overlaps."""
+    ordered: list[Line] = []
+    row: list[Line] = []
+    for piece in sorted(band, key=lambda piece: -(piece.box[1] + piece.box[3])):
+        if row and not _beside(row[0].box, piece.box):
+            ordered += sorted(row, key=lambda piece: piece.box[0])
+            row = []
+        row.append(piece)
+    return ordered + sorted(row, key=lambda piece: piece.box[0])
+
+
+def _beside(one: Box, other: Box) -> bool:
+    shared = min(one[3], other[3]) - max(one[1], other[1])
+    return shared > 0.5 * min(one[3] - one[1], other[3] - other[1])
 
 
 def _bands(pieces: list[Line]) -> list[list[Line]]:
@@ -102,8 +121,8 @@ def _bands(pieces: list[Line]) -> list[list[Line]]:
     return [band for band in bands if band]
 
 
-def _columns(band: list[Line], page_width: float) -> list[list[Line]] | None:
-    """The two sides of the widest gutter, if both can be columns of text."""
+def _columns(band: list[Line], page_width: float, filled: float = _FILLED) -> list[list[Line]] | None:
+    """The two sides of the widest gutter, if both can be read as text."""
     by_left = sorted(band, key=lambda piece: piece.box[0])
     best, where, reached = 0.0, 0, by_left[0].box[2]
     for index, piece in enumerate(by_left[1:], start=1):
@@ -111,12 +130,19 @@ def _columns(band: list[Line], page_width: float) -> list[list[Line]] | None:
             best, where = piece.box[0] - reached, index
         reached = max(reached, piece.box[2])
     sides = [by_left[:where], by_left[where:]]
-    if best <= 0 or not all(_reads_as_column(side, page_width) for side in sides):
+    if best <= 0 or not all(_reads_as_text(side, page_width, filled) for side in sides):
         return None
     return sides
 
 
-def _reads_as_column(side: Sequence[Line], page_width: float) -> bool:
+def _reads_as_text(side: list[Line], page_width: float, filled: float) -> bool:
+    """A column, or several beside each other."""
     width = max(piece.box[2] for piece in side) - min(piece.box[0] for piece in side)
     widths = sorted(piece.box[2] - piece.box[0] for piece in side)
-    return width > _COLUMN * page_width and widths[len(widths) // 2] > _FILLED * width
+    if width <= _COLUMN * page_width or (filled > _FILLED and len(side) < _FEW):
+        return False
+    if widths[len(widths) // 2] > filled * width:
+        return True
+    return width > 2 * _COLUMN * page_width and any(
+        _columns(band, page_width, _WELL_FILLED) for band in _bands(side)
+    )

@@ -1,6 +1,7 @@
 """RTF by striprtf, which knows the code pages; it tells neither headings nor pages, so paragraphs are all there is."""
 
 import re
+from itertools import groupby
 
 from striprtf.striprtf import rtf_to_text
 
@@ -8,8 +9,10 @@ from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.tables import lines_of
 
 _PICTURE = re.compile(r"\\(?:pict|objdata)\b[^{}]*")
+_UNSEEN = re.compile(r"\{\\(?:v|deleted)(?=[\\ \n])(?!\\v0)[^{}]*\}")
 _CODE_PAGE = re.compile(rb"\\ansicpg(\d{3,5})")
 
 
@@ -25,10 +28,19 @@ def read(source: Source) -> Extracted:
         charset = "cp1252"
         raw = data.decode(charset, "replace")
     try:
-        text = rtf_to_text(_PICTURE.sub("", raw), encoding=charset, errors="replace")
+        text = rtf_to_text(_UNSEEN.sub("", _PICTURE.sub("", raw)), encoding=charset, errors="replace")
     except (ValueError, IndexError, KeyError, LookupError) as error:
         raise TaskFailed("damaged", f"not RTF ({type(error).__name__})") from error
     draft = Draft({"kind": "text"})
     for paragraph in re.split(r"\n\s*\n", text):
-        draft.block(paragraph.strip())
+        for rows, lines in groupby(paragraph.strip().split("\n"), key=_is_row):
+            if rows:
+                draft.lines(lines_of([line[:-1].split("|") for line in lines]))
+            else:
+                draft.block("\n".join(lines))
     return draft.finish()
+
+
+def _is_row(line: str) -> bool:
+    """A row of a table, as striprtf writes it: a bar behind every cell."""
+    return line.endswith("|") and line.count("|") > 1

@@ -36,15 +36,21 @@ _SELF_CLOSING = _names("p li td th tr dt dd option tbody thead tfoot colgroup rt
 _BLOCKS = _names(
     """html body div p section article aside main nav header footer h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table tr td th
     thead tbody tfoot caption blockquote pre figure figcaption form fieldset legend details summary address hr center
-    textarea dialog"""
+    textarea dialog option"""
 )
 _HEADINGS = frozenset(f"h{rank}" for rank in range(1, 7))
+_NOUGHT = r"\s*:\s*0(?![.\d]*[1-9])"
 _HIDDEN_STYLE = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d]*[1-9])|opacity\s*:\s*0(?![.\d]*[1-9])",
+    rf"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size{_NOUGHT}|opacity{_NOUGHT}|"
+    r"(?<![\w-])color\s*:\s*transparent|scale[xy]?\(\s*0(?![.\d]*[1-9])|"
+    r"(?:left|right|top|bottom|text-indent)\s*:\s*-\d{4}|clip\s*:\s*rect\(|clip-path\s*:\s*inset\(\s*(?:50|100)%",
     re.IGNORECASE,
 )
+_NO_ROOM = re.compile(rf"(?<![\w-])(?:max-)?(?:height|width){_NOUGHT}", re.IGNORECASE)
+_CUT_OFF = re.compile(r"overflow(?:-[xy])?\s*:\s*(?:hidden|clip)", re.IGNORECASE)
+_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _RULE = re.compile(r"([^{}@;]+)\{([^{}]*)\}")
-_PRINT = re.compile(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}")
+_ELSEWHERE = re.compile(r"@media(?!\s+(?:all|screen)\s*\{)[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}")
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_-]{0,29}")  # nothing that could be a token
 _BREAK = "\x1e"
 _MOST_RULES = 100
@@ -104,8 +110,9 @@ def _hidden_by_style(tree: LexborHTMLParser) -> set[int]:
     """Elements that the page's own style rules hide; rules for print and small screens do not count."""
     selectors: dict[str, None] = {}
     for style in tree.css("style"):
-        for selector, body in _RULE.findall(_PRINT.sub("", style.text() or "")):
-            if _HIDDEN_STYLE.search(body):
+        rules = _ELSEWHERE.sub("", _STYLE_COMMENT.sub("", style.text() or ""))
+        for selector, body in _RULE.findall(rules):
+            if _hides(body):
                 selectors[selector.strip()] = None
     hidden: set[int] = set()
     for selector in list(selectors)[:_MOST_RULES]:
@@ -116,6 +123,15 @@ def _hidden_by_style(tree: LexborHTMLParser) -> set[int]:
         if len(hidden) > _MOST_HIDDEN:
             break
     return hidden
+
+
+def _hides(style: str) -> bool:
+    """Nothing of it can be seen: not shown, without size or colour, or out of the picture."""
+    if "/*" in style:
+        style = _STYLE_COMMENT.sub("", style)
+    return _HIDDEN_STYLE.search(style) is not None or (
+        _NO_ROOM.search(style) is not None and _CUT_OFF.search(style) is not None
+    )
 
 
 class _Page:
@@ -176,7 +192,7 @@ class _Page:
         elif tag == "img":
             self._inline.append(f" {node.attributes.get('alt') or ''} ")
         elif tag in {"ul", "ol"}:
-            self._lists.append([tag, 0])
+            self._lists.append([tag, _first_number(node) - 1])
         elif tag == "li":
             self._begin_item()
         elif tag in {"pre", "textarea"}:
@@ -204,12 +220,15 @@ class _Page:
 
     def _is_hidden(self, node: LexborNode) -> bool:
         attributes = node.attributes
+        if node.tag == "dialog" and "open" not in attributes:
+            return True
         if not attributes:
             return node.mem_id in self._hidden
         style = attributes.get("style")
         return (
             "hidden" in attributes
-            or (style is not None and _HIDDEN_STYLE.search(style) is not None)
+            or "popover" in attributes
+            or (style is not None and _hides(style))
             or node.mem_id in self._hidden
         )
 
@@ -288,6 +307,11 @@ class _Page:
                 child = child.next
             stack.extend(reversed(children))
         return " ".join("".join(pieces).split())
+
+
+def _first_number(items: LexborNode) -> int:
+    start = items.attributes.get("start") or "1"
+    return int(start[:6]) if start.isdecimal() else 1
 
 
 def _span(cell: LexborNode, name: str) -> int:

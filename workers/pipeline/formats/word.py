@@ -32,6 +32,9 @@ _BESIDE = {
     "header": "Header",
     "footer": "Footer",
 }
+_UNREAD = {
+    f"{_W}txbxContent", f"{_W}pPr", f"{_W}rPr", f"{_W}del", f"{_W}moveFrom", f"{_W}instrText", _FALLBACK,
+}  # fmt: skip
 _DEEPEST_TABLE = 10
 
 
@@ -133,7 +136,7 @@ class _Numbering:
     def mark(self, paragraph: Any, style: str) -> str:
         numbering = paragraph.find(f"{_W}pPr/{_W}numPr")
         if numbering is None:
-            listed = style.startswith("List")
+            listed = style.startswith("List") and style != "ListParagraph"  # which only indents
             return "" if not listed else self._count("style", 0) if "Number" in style else "- "
         number, level = _value(numbering.find(f"{_W}numId")), _value(numbering.find(f"{_W}ilvl")) or "0"
         if number in {"", "0"} or not level.isdigit():
@@ -210,7 +213,7 @@ def _boxes(paragraph: Any) -> Iterator[Any]:
 
 
 def _text(paragraph: Any) -> str:
-    """The paragraph's own words: without its text boxes, without what tracked changes deleted."""
+    """The paragraph's own words: without its text boxes, what is hidden, and what tracked changes deleted or moved away."""
     pieces: list[str] = []
     stack = [iter(paragraph)]
     while stack:
@@ -219,6 +222,8 @@ def _text(paragraph: Any) -> str:
             stack.pop()
             continue
         tag = element.tag
+        if tag == f"{_W}r" and _is_hidden(element):
+            continue
         if tag in {f"{_W}t", _A_TEXT, _M_TEXT}:
             pieces.append(element.text or "")
         elif tag == f"{_W}tab":
@@ -227,9 +232,14 @@ def _text(paragraph: Any) -> str:
             pieces.append("\n")
         elif tag == f"{_W}noBreakHyphen":
             pieces.append("-")
-        elif tag not in {f"{_W}txbxContent", f"{_W}pPr", f"{_W}rPr", f"{_W}del", f"{_W}instrText", _FALLBACK}:
+        elif tag not in _UNREAD:
             stack.append(iter(element))
     return "".join(pieces)
+
+
+def _is_hidden(run: Any) -> bool:
+    mark = run.find(f"{_W}rPr/{_W}vanish")
+    return mark is not None and _value(mark) not in {"0", "false", "off"}
 
 
 def _rows(table: Any, depth: int) -> list[list[str]]:

@@ -55,7 +55,7 @@ def _values(root: Any) -> Iterator[tuple[Path, str, str]]:
         children = [child for child in element if isinstance(child.tag, str)]
         mixed = children and _has_words(element, children)
         if not children or mixed:
-            words = " ".join("".join(element.itertext()).split())
+            words = " ".join(_words(element).split())
             if words:
                 yield path, _name(element), words
         if mixed:
@@ -66,6 +66,19 @@ def _values(root: Any) -> Iterator[tuple[Path, str, str]]:
             counts[_name(child)] += 1  # counted here: asking lxml for a path counts all siblings each time
             below.append((child, (*path, f"{_name(child)}[{counts[_name(child)]}]")))
         stack += reversed(below)
+
+
+def _words(element: Any) -> str:
+    """All words inside, without comments; elements that touch are not one word."""
+    pieces = [element.text or ""]
+    touches = False
+    for inner in element:
+        if isinstance(inner.tag, str):
+            pieces.append(" " if touches else "")
+            pieces += inner.itertext()
+            touches = not inner.tail
+        pieces.append(inner.tail or "")
+    return "".join(pieces)
 
 
 def _has_words(element: Any, children: list[Any]) -> bool:
