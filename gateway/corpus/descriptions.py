@@ -81,16 +81,19 @@ class Descriptions:
         return value
 
     def _named(self, name: str, value: Any) -> Any:
-        if not isinstance(value, str):
+        if isinstance(value, list):
+            return [self._named(name, item) for item in cast("list[Any]", value)]
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
             return self._value(value)
-        value, label = self.text(value), f"{name}: "
-        together = self.text(label + value)
-        return together.removeprefix(label) if together.startswith(label) else value
+        written, label = self.text(str(value)), f"{name}: "
+        together = self.text(label + written)
+        masked = together.removeprefix(label) if together.startswith(label) else written
+        return value if masked == str(value) else masked
 
 
 def _strings(value: Any, name: str = "") -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
+    if isinstance(value, str | int | float):
+        yield str(value)
         if name:
             yield f"{name}: {value}"
     elif isinstance(value, list):

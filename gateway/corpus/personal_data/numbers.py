@@ -122,17 +122,17 @@ _CAPITAL = re.compile(r"[ \-]?[A-Z]")
 # What the number is called makes up for missing or wrong check digits.
 _CALLED = re.compile(
     r"""(?<![^\W_])(?:ssn|social[ _]security(?:[ _](?:number|no))?|steuer-?(?:id|identifikationsnummer|nummer)|(?<!ust-)(?<!ust\.)idnr|steuerid|
-        (?:sozial|renten)versicherungs-?(?:nummer|nr)|sv-?nummer|ahv(?:-?(?:nummer|nr|n13))?|(?:n[uú]m[eé]ro\sde\s)?s[eé]curit[eé]\ssociale|nir|
+        (?:sozial|renten)versicherungs-?(?:nummer|nr)|sv-?nummer|svnr|sv-nr|ahv(?:-?(?:nummer|nr|n13))?|(?:n[uú]m[eé]ro\sde\s)?s[eé]curit[eé]\ssociale|nir|
         nif|nie|dni|n[uú]mero\sde\sla\sseguridad\ssocial|national\sinsurance(?:\s(?:number|no))?|nino|nhs(?:\s(?:number|no))?|
         passport(?:\s(?:number|no))?|reisepass(?:nummer|-?nr)?|(?:personal)?ausweis(?:nummer|-?nr)|passeport|pasaporte|
-        driv(?:er'?s?|ing)\slicen[cs]e(?:\s(?:number|no))?|führerschein(?:nummer|-?nr)|tax\sid|personalnummer)
+        driv(?:er'?s?|ing)\slicen[cs]e(?:\s(?:number|no))?|führerschein(?:nummer|-?nr)|permis\sde\sconduire|permiso\sde\sconducir|tax\sid|personalnummer)
         ["'*_]{0,3}[.:\#|=\s]{1,6}(?:(?:is|ist|lautet|est|es|n[°º])\s)?["'*_]{0,3}
         (?P<value>(?=[A-Z0-9 .\-/]{0,8}\d)[A-Z0-9](?:[ .\-/]?[A-Z0-9]){6,17})(?![A-Za-z0-9])""",
     re.VERBOSE | re.IGNORECASE,
 )
-_LABELS = ("ssn", "social", "steuer", "idnr", "versicherung", "sv-nummer", "ahv", "sécurité", "securite", "nir", "nif", "nie", "dni",
+_LABELS = ("ssn", "social", "steuer", "idnr", "versicherung", "sv-nummer", "svnr", "sv-nr", "ahv", "sécurité", "securite", "nir", "nif", "nie", "dni",
            "seguridad", "insurance", "nino", "nhs", "tax id", "personalnummer")  # fmt: skip
-_DOCUMENTS = ("passport", "passeport", "pasaporte", "reisepass", "ausweis", "licen", "führerschein")
+_DOCUMENTS = ("passport", "passeport", "pasaporte", "reisepass", "ausweis", "licen", "führerschein", "permis")
 
 
 def find_documents(text: str, low: str) -> Iterator[Span]:

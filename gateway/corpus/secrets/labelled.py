@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gateway.corpus.masking import Span
 from gateway.corpus.secrets.labels import Grade, Label
-from gateway.corpus.secrets.values import Strength, is_one_word, names_a_secret, strength
+from gateway.corpus.secrets.values import Strength, is_made_up, is_one_word, names_a_secret, strength
 
 _LONGEST = 1024
 _SPACE = r"[^\S\n\f]"
@@ -32,11 +32,27 @@ _VERB = re.compile(
     rf"maintenant|ahora))?{_SPACE}?[:：]?{_SPACE}{{1,3}}"
 )
 _LOOSE = re.compile(rf"(?:{_WORD}){{1,6}}?{_SPACE}{{0,3}}(?:[:：]|{_SPACE}[-–—]){_SPACE}{{1,8}}")
+_TO = re.compile(rf"(?:{_WORD}){{0,5}}?{_SPACE}{{1,3}}(?:to|auf|en|à|a|por){_SPACE}{{1,3}}")
 _DASH = re.compile(rf"{_SPACE}{{1,3}}[-–—]{_SPACE}{{1,3}}")
 _GAP = re.compile(rf"{_SPACE}{{1,4}}")
 _NEXT_LINE = re.compile(
     rf"{_CLOSE}[:：]?[*_]{{0,2}}{_SPACE}{{0,40}}\n{{1,2}}{_SPACE}{{0,40}}(?=\S{{5,256}}{_SPACE}{{0,8}}(?:\n|\f|\Z))"
 )
+
+_BLOCK = re.compile(
+    rf"[|>][+\-]?\d?{_SPACE}{{0,4}}\n{_SPACE}{{1,40}}"
+)  # of YAML: the value begins on the next line
+_PHRASE = re.compile(rf"[a-z]{{3,12}}(?:[ \-][a-z]{{3,12}}){{3,9}}(?={_SPACE}{{0,4}}(?:\n|\f|\Z))")
+# A name and its value each in a place of their own: `name: X, value: Y`, `<add key="X" value="Y">`, `<property name="X">Y<`.
+_NAME_OF = re.compile(
+    r"""(?<!\w)(?:(?P<tag>[\w.\-]{1,40})@)?(?:name|key|id|variable|property|setting)["']?\s{0,3}[:=]\s{0,3}["']?\Z""",
+    re.IGNORECASE,
+)
+_VALUE_OF = re.compile(
+    r"""["']?\s{0,3},?\s{0,40}["']?(?:[\w\-]{1,40}[.@]){0,4}(?:string)?value["']?\s{0,3}[:=]\s{0,3}""",
+    re.IGNORECASE,
+)
+_TEXT_OF = re.compile(r"""["'][^<>\n]{0,80}>\s{0,4}(?=[^\s<])""")
 
 _OPEN = re.compile(r"""(?:[bBrRfFuU@$]{0,2})(\\?["'`]|[“„”«‚‘])""")
 _CLOSERS = {"“": "”“", "„": "“”", "”": "”", "«": "»", "‚": "‘’", "‘": "’"}
@@ -51,6 +67,8 @@ _PAIR_END = re.compile(r"[;&\s\"']|\Z")
 _LINE_START = re.compile(r"[\s>*\-+|#\"'_`]*")
 _SETTING_START = re.compile(r"(?:export |set |ENV |\$env:)?")
 _PAIR_START = re.compile(r"[;?&]\s?\Z")
+_CONNECTION = re.compile(r"\b(?:host|user|dbname|port)=\S{1,128}\s{1,3}\Z")
+_SETTER = re.compile(r"(?:define|put|setproperty|setdefault|setenv|putenv)\(\s{0,4}[\"'`]\Z", re.IGNORECASE)
 _LOGIN = re.compile(r"\blogin\s+(?!and|or|und|oder|et|ou|y|o|with|name|the)\S{1,64}\s+\Z")
 _CODE_LINE = re.compile(r"\b(?:def|function|fn|func|lambda|interface|struct|class)\b|=>|->|::|\);?\s*$")
 _DIGITS = re.compile(r"\d{4,8}")
@@ -74,7 +92,7 @@ def find_labelled(text: str, labels: Iterable[Label]) -> Iterator[Span]:
 
 
 def _announced(text: str, label: Label) -> Value | None:
-    for way in (_assigned, _tagged, _in_cell, _as_argument, _as_flag, _said, _on_next_line):
+    for way in (_assigned, _paired, _tagged, _in_cell, _as_argument, _as_flag, _said, _on_next_line):
         value = way(text, label)
         if value is not None and (label.grade > Grade.SOFT or is_one_word(text[value.start : value.end])):
             return value
@@ -127,6 +145,14 @@ def _assigned(text: str, label: Label) -> Value | None:
     if match is None:
         return None
     at = match.end()
+    if "phrase" in text[label.core : label.end].lower() and (phrase := _PHRASE.match(text, at)):
+        return (
+            None
+            if any(strength(word, quoted=True) is Strength.NONE for word in phrase[0].split())
+            else Value(*phrase.span(), quoted=False)
+        )
+    if block := _BLOCK.match(text, at):
+        at = block.end()
     if match["sep"] in ":：" and (typed := _TYPED.match(text, at)):
         at = typed.end()
     value = read_value(text, at)
@@ -154,6 +180,8 @@ def _plain_is_enough(text: str, label: Label, sep: str, value: Value) -> bool:
     ):
         return False
     before = _line_before(text, label.start)
+    if _CONNECTION.search(before) and sep == "=":
+        return bool(_PAIR_END.match(text, value.end))
     if _PAIR_START.search(before) and "=" in sep:
         return bool(_PAIR_END.match(text, value.end))
     if not _STATEMENT_END.match(text, value.end) or _CODE_LINE.search(before):
@@ -166,6 +194,25 @@ def _line_before(text: str, at: int) -> str:
     """What stands before on the same line; of a very long line its last part."""
     start = text.rfind("\n", max(0, at - 400), at)
     return text[start + 1 if start >= 0 else max(0, at - 400) : at]
+
+
+def _paired(text: str, label: Label) -> Value | None:
+    named = _NAME_OF.search(text, max(0, label.start - 64), label.start)
+    if named is None:
+        return None
+    sure = _VALUE_OF.match(text, label.end)
+    after = sure or _TEXT_OF.match(text, label.end)
+    at = after.end() if after else label.end
+    if after is None:
+        # As an XML file reads here: `string@name: api_key`, and on the next line `string: …`.
+        below = f"\n{named['tag']}: "
+        if named["tag"] is None or not text.startswith(below, at):
+            return None
+        at += len(below)
+    value = read_value(text, at)
+    if value is None or not is_one_word(text[value.start : value.end]):
+        return None
+    return _judge(text, value, Strength.PLAIN if sure and label.grade is Grade.HARD else Strength.STRONG)
 
 
 def _tagged(text: str, label: Label) -> Value | None:
@@ -192,10 +239,14 @@ def _as_argument(text: str, label: Label) -> Value | None:
     match = _COMMA.match(text, label.end) or _CALL.match(text, label.end)
     if match is None:
         return None
-    sets = label.grade is Grade.HARD and text[label.start : label.core].lower().rstrip("_").endswith(
-        ("set", "with")
+    sets = label.grade is Grade.HARD and (
+        text[label.start : label.core].lower().rstrip("_").endswith(("set", "with"))
+        or _SETTER.search(text, max(0, label.start - 24), label.start) is not None
     )
-    return _judge(text, read_value(text, match.end()), Strength.PLAIN if sets else Strength.STRONG)
+    value = read_value(text, match.end())
+    if value is None or (sets and not is_one_word(text[value.start : value.end])):
+        return _judge(text, value, Strength.STRONG)
+    return _judge(text, value, Strength.PLAIN if sets else Strength.STRONG)
 
 
 def _as_flag(text: str, label: Label) -> Value | None:
@@ -213,7 +264,7 @@ def _as_flag(text: str, label: Label) -> Value | None:
 def _said(text: str, label: Label) -> Value | None:
     """In a sentence: "the password is …", "Passwort für das WLAN: …", `PASSWORD '…'`, "mot de passe « … »"."""
     if label.grade is Grade.HARD:
-        ways = (_VERB, _DASH, _LOOSE, _GAP)
+        ways = (_VERB, _DASH, _LOOSE, _TO, _GAP)
     elif label.grade is Grade.KEY:
         ways = (_VERB, _DASH, _LOOSE)
     else:
@@ -232,6 +283,8 @@ def _said(text: str, label: Label) -> Value | None:
         elif way is _GAP and _LOGIN.search(text, max(0, label.start - 80), label.start):
             needed = Strength.PLAIN
         found = _judge(text, value, needed)
+        if way is _TO and found is not None and not is_made_up(text[found.start : found.end]):
+            continue
         if found is not None and (way is not _GAP or _stands_alone(text, found, label)):
             return found
     return None

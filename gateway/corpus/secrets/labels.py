@@ -26,11 +26,12 @@ class Label(NamedTuple):
 
 ANCHORS = (
     "pass", "pwd", "pw", "kennw", "mdp", "contrase", "zugangs", "secre", "token", "jeton", "key", "schlüssel", "clé", "clave",
-    "credential", "code d", "código", "pin code", "pin-code", "pincode", "code pin", "on code", "time code", "ngscode", "tscode",
+    "credential", "geheimnis", "bearer", "sessid", "sessionid", "psk", "losungsw", "code d", "código", "pin code", "pin-code", "pincode", "code pin", "on code", "time code", "ngscode", "tscode",
 )  # fmt: skip
 _OWNER = (
     r"(?:api|access|secret|private|account|shared(?:[ _\-]?access)?|auth|encryption|signing|signature|master|service|"
-    r"subscription|client|consumer|app|application|storage|licen[cs]e|admin|ssh|webhook|deploy|integration|aws\w{0,12})"
+    r"subscription|client|consumer|app|application|storage|licen[cs]e|activation|recovery|admin|ssh|webhook|deploy|integration|"
+    r"aws\w{0,12})"
 )
 _BEARER = (
     r"(?:access|refresh|id|session|bearer|auth(?:entication|orization)?|api|bot|[cx]srf|personal[ _\-]access|deploy|"
@@ -43,9 +44,13 @@ _CORES = (
         "password",
         Grade.HARD,
         (
-            r"pass[ _\-]?w(?:or[dt]|d)|passwörter|passcode|pwd|kennw[oö]rt(?:er)?|mots? de passe|mdp|contrase[nñ]as?|"
+            r"pass[ _\-]?w(?:or[dt]|d)|passwörter|passcode|pwd|kennw[oö]rt(?:er)?|losungswort|mots?[ _\-]?de[ _\-]?passe|mdp|"
+            r"contrase[nñ]as?|"
             r"(?<=[_\-])pass|(?<=db)pass|(?<=user)pass|zugangs(?:code|daten|kennung)|codes? d['’]acc[eè]s|"
-            r"c[oó]digos? de acceso|claves? de acceso"
+            r"c[oó]digos? de acceso|claves? de acceso|(?<![a-z0-9])psk(?![a-z0-9])|"
+            r"(?:wi-?fi|wlan|wpa\d?|wep|pre-?shared)[ _\-]?(?:key|schlüssel)|netzwerk(?:sicherheits)?-?schlüssel|"
+            r"cl[eé]s? (?:du )?(?:wi-?fi|wpa\d?|wep)|"
+            r"claves? (?:de la |del |de )?(?:wi-?fi|red|router|servidor|cuenta|correo|usuario|base de datos|administrador)"
         ),
     ),
     (
@@ -53,8 +58,8 @@ _CORES = (
         "api_key",
         Grade.KEY,
         (
-            rf"{_OWNER}[ _\-]?(?:access[ _\-]?)?(?:key|secret)|api[ _\-]?(?:token|schlüssel|pass)|"
-            r"(?:zugriffs|zugangs|geheim(?:er )?|konto|dienst)-?schlüssel|"
+            rf"{_OWNER}[ ._\-]?(?:access[ _\-]?)?(?:key|secret)|api[ _\-]?(?:token|schlüssel|pass)|"
+            r"(?:zugriffs|zugangs|geheim(?:er )?|konto|dienst|lizenz|produkt|aktivierungs)-?schlüssel|"
             r"clés? (?:secr[eè]te|priv[eé]e|d['’]acc[eè]s|(?:d['’]|de l['’])?api)|claves? (?:secreta|privada|(?:de )?(?:la )?api)"
         ),
     ),
@@ -63,7 +68,7 @@ _CORES = (
         "token",
         Grade.KEY,
         (
-            rf"{_BEARER}[ _\-]?token|(?:zugriffs|zugangs)-?token|jetons? d['’]acc[eè]s|tokens? d['’]acc[eè]s|tokens? de acceso"
+            rf"{_BEARER}[ _\-]?token|(?:php|j)sess(?:ion)?id|(?:zugriffs|zugangs)-?token|jetons? d['’]acc[eè]s|tokens? d['’]acc[eè]s|tokens? de acceso"
         ),
     ),
     (
@@ -75,9 +80,9 @@ _CORES = (
             r"code de vérification|c[oó]digo de verificación"
         ),
     ),
-    ("soft", "secret", Grade.SOFT, r"secreto|secret|credential"),
-    ("soft_token", "token", Grade.SOFT, r"token|jeton"),
-    ("soft_password", "password", Grade.SOFT, r"pass|pw|clave"),
+    ("soft", "secret", Grade.SOFT, r"secreto|secret|credential|geheimnis"),
+    ("soft_token", "token", Grade.SOFT, r"token|jeton|bearer"),
+    ("soft_password", "password", Grade.SOFT, r"pass|pw|(?<!palabra )(?<!palabras )clave"),
 )
 _LABEL = re.compile("|".join(f"(?P<{name}>{pattern})" for name, _, _, pattern in _CORES))
 _MEANING = {name: (kind, grade) for name, kind, grade, _ in _CORES}
@@ -91,8 +96,8 @@ _ABOUT = re.compile(
     r"based|auth|form|input|attempt|age|rotation|usage|per_|page|less|schutz|richtlinie|länge|feld|manager)",
 )
 _COUNTED = re.compile(
-    r"(?:max|min|num|n|count|total|prompt|completion|input|output|cached|stop|eos|bos|pad|unk|mask|padding|special|sep|cls|next|has|is|"
-    r"no|forgot|reset|by|com|sur|tres|over|under|tur|mon|don|hoc|joc|whis|hot|sur)[_\-]?\Z"
+    r"(?<![^\W\d_])(?:max|min|num|n|count|total|prompt|completion|input|output|cached|stop|eos|bos|pad|unk|mask|padding|special|sep|cls|next|has|is|"
+    r"no|forgot|reset|by|com|sur|tres|over|under|tur|mon|don|hoc|joc|whis|hot)[_\-]?\Z"
 )
 _PIN = re.compile(r"(?<![\w\-])(?:PIN|PUK|TAN)(?:-?(?:Code|Nummer|code))?(?![\w\-])")
 PINS = ("PIN", "PUK", "TAN")

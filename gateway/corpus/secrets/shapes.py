@@ -111,7 +111,7 @@ _OWN = (
     ("openai_key", ("sk-",), r"(?<!-)sk-(?=[A-Za-z_\-]*[0-9])(?:[a-z]{2,10}-)?[A-Za-z0-9_\-]{16,}"),
     ("anthropic_key", ("sk-ant-",), r"sk-ant-[A-Za-z0-9_\-]{16,}"),
     ("clickup_token", ("pk_",), r"pk_[0-9]{4,}_[A-Z0-9]{24,}"),
-    ("vendor_token", ("hf_",), r"(?<!_)hf_[A-Za-z]{30,}"),
+    ("vendor_token", ("hf_",), r"(?<!_)hf_[A-Za-z0-9]{30,}"),
     ("vendor_token", ("npm_",), r"npm_[A-Za-z0-9]{30,}"),
     ("vendor_token", ("SG.",), r"SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}"),
     ("vendor_token", ("/api/webhooks/",), r"discord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_\-]{16,}"),
@@ -147,9 +147,36 @@ _OWN = (
     ("vendor_token", ("oy2",), r"oy2[a-z0-9]{43}"),
     (
         "vendor_token",
-        ("tfp_", "CFPAT-", "shippo_", "EZAK", "sk.eyJ", "phx_"),
-        r"(?:tfp_|CFPAT-|shippo_(?:live|test)_|EZAK|sk\.eyJ|phx_)[A-Za-z0-9_\-.]{38,}",
+        (
+            "tfp_",
+            "CFPAT-",
+            "shippo_",
+            "EZAK",
+            "sk.eyJ",
+            "phx_",
+            "pscale_",
+            "snyk_",
+            "duffel_",
+            "ops_eyJ",
+            "fo1_",
+            "fm2_",
+        ),
+        (
+            r"(?:tfp_|CFPAT-|shippo_(?:live|test)_|EZAK|sk\.eyJ|phx_|pscale_(?:tkn|pw|oauth)_|snyk_[a-z]{3}\.|"
+            r"duffel_(?:live|test)_|ops_eyJ|fo1_|fm2_)[A-Za-z0-9_\-.]{38,}"
+        ),
     ),
+    ("vendor_token", ("pat",), r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
+    ("vendor_token", ("pul-", "bkua_", "gta_"), r"(?:pul-|bkua_|gta_)[A-Za-z0-9]{40}"),
+    ("vendor_token", ("tskey-",), r"tskey-[a-z]{2,10}-[A-Za-z0-9\-]{20,}"),
+    ("vendor_token", ("pplx-",), r"pplx-[A-Za-z0-9]{40,}"),
+    ("vendor_token", ("lsv2_",), r"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
+    ("vendor_token", ("sl.",), r"sl\.(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{120,}"),
+    ("vendor_token", ("LTAI",), r"LTAI[A-Za-z0-9]{16,24}"),
+    ("vendor_token", ("AQVN",), r"AQVN[A-Za-z0-9_\-]{35,}"),
+    ("vendor_token", ("v1.0-",), r"v1\.0-[a-f0-9]{24}-[a-f0-9]{146}"),
+    ("vendor_token", ("1/",), r"1/[0-9]{13,20}:[a-f0-9]{32}"),
+    ("vendor_token", ("hooks.zapier.com/",), r"hooks\.zapier\.com/hooks/catch/[0-9]+/[A-Za-z0-9]{5,}"),
     ("private_key", ("AGE-SECRET-KEY-1",), r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
 )
 

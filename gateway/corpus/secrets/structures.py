@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from gateway.corpus.masking import Span, positions, windows
-from gateway.corpus.secrets.values import Strength, strength
+from gateway.corpus.secrets.values import Strength, is_made_up, strength
 
 _BLOCK = 20_000  # characters of a key block; the largest real ones have a fifth of that
 
@@ -108,6 +108,25 @@ STRUCTURES = (
         _is_given,
     ),
     _structure("password", "identified", r"""\bidentified\s+(?:with\s+\S+\s+)?by\s+["'](?P<value>[^"'\n]{3,256})["']""", _is_given),
+    _structure(
+        "password",
+        "set password",
+        r"""\bset[ ]password[^\n=]{0,80}=\s{0,4}(?:password\()?["'](?P<value>[^"'\n]{3,256})["']""",
+        _is_given,
+    ),
+    _structure(
+        "password",
+        "credential|creds|logindaten|zugangsdaten|anmeldedaten|identifiants|credenciales",
+        r"""(?:credentials?|creds|logindaten|zugangsdaten|anmeldedaten|identifiants|credenciales)\b[^\n:=]{0,30}[:=]\s{0,4}
+            [^\s/:|]{2,64}\s{0,3}[/:|]\s{0,3}(?P<value>[^\s"']{6,128})""",
+        is_made_up,
+    ),
+    _structure("password", "wifi:", r"\bwifi:[^\n]{0,200}?\bP:(?P<value>[^;\n]{8,63});"),
+    _structure(
+        "secret",
+        "otp|2fa|authenticator",
+        r"(?:t?otp|2fa|authenticator)\b[^\n:=]{0,20}[:=]\s{0,4}(?P<value>(?-i:[A-Z2-7]{16,64}+|(?:[A-Z2-7]{4}[ ]){3,15}[A-Z2-7]{4}))\b",
+    ),
     _structure("password", ":5432:", r"[\w.*\-]+:5432:[\w*\-]+:[\w*\-]+:(?P<value>\S{3,256})", before=80),
     _structure(
         "password_hash",

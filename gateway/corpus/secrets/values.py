@@ -102,6 +102,14 @@ def is_one_word(value: str) -> bool:
     return bool(_ONE_WORD.fullmatch(value))
 
 
+def is_made_up(value: str) -> bool:
+    """Signs among the letters, or small and capital ones with several digits: no word, and hardly the name of anything."""
+    cased = value != value.lower() and value != value.upper()
+    return bool(_LETTER.search(value)) and (
+        bool(_SIGNS.search(value)) or (cased and len(_DIGIT.findall(value)) > 1)
+    )
+
+
 def names_a_secret(value: str) -> bool:
     """`accessToken`, `user_password`, `Passwort`: what would hold the secret, not the secret."""
     value = value[:-1] if value[-1:].isdigit() else value  # password1, password2

@@ -103,6 +103,13 @@ def test_kinds_are_named_and_values_are_not():
     assert contains_secret("nothing here") == []
 
 
+def test_lines_that_speak_of_secrets_or_look_like_them_are_left_alone():
+    lines = (REPOSITORY / "tests/fixtures/ordinary_lines.txt").read_text().splitlines()
+    assert len(lines) > 300
+    assert {line: found_values(line) for line in lines if find_secrets(line)} == {}
+    assert found_values("\n\n".join(lines)) == []
+
+
 def test_false_positives_in_ordinary_paragraphs_stay_below_one_in_a_hundred(
     capsys: pytest.CaptureFixture[str],
 ):
