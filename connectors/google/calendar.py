@@ -88,6 +88,13 @@ class GoogleCalendar(ContainerSurface[CalendarEntry]):
         listed = datetime.fromisoformat(place.since)
         return place.kind == "sync" and self._workplace.clock() - listed > LISTED_AGAIN_AFTER
 
+    def left_out(self, item: Item) -> str | None:
+        end = item.metadata.get("end")
+        earliest = self._workplace.clock() - timedelta(days=self._policy.calendar_past_days)
+        if end and datetime.fromisoformat(end) < earliest:
+            return "outside_window"
+        return super().left_out(item)
+
     async def feed(self, container: CalendarEntry, link: str | None) -> AsyncGenerator[Batch]:
         place = Place.read(link) if link else Place("list", self._workplace.clock().isoformat())
         try:

@@ -58,10 +58,11 @@ def event_item(
     elif outside_window(event, policy, now):
         reason = "outside_window"
     text = event_text(event, attendees=policy.calendar_attendees)
-    start = moment(event.get("start"))
+    start, end = moment(event.get("start")), moment(event.get("end"))
     told: dict[str, Any] = {
         "calendar": calendar_name,
         "start": start.isoformat() if start else None,
+        "end": end.isoformat() if end and not event.get("recurrence") else None,  # of a series it says little
         "location": event.get("location"),
         "iCalUid": event.get("iCalUID"),
         "organizer": (event.get("organizer") or {}).get("email"),

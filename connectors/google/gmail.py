@@ -216,6 +216,13 @@ class Gmail(ContainerSurface[str]):
             return [mail]
         return [mail, *attachments(message, mail, policy)]
 
+    def left_out(self, item: Item) -> str | None:
+        if item.modified_at is not None and item.modified_at < self._earliest():
+            return "outside_window"
+        attached = item.source_kind == "gmail_attachment" and self._policy.mail_tier != "attachments"
+        labels = {str(label).casefold() for label in item.metadata.get("labels", ())}
+        return "filtered" if attached or labels & self._left_out else None
+
     # -- the history
 
     async def _changed(self, place: Place) -> tuple[Place, list[Tombstone]]:

@@ -82,7 +82,8 @@ class Page:
 
     `listing` pages belong to a full listing: what they name is marked as seen in this generation. `container_complete`
     names containers whose listing ends with this page; `containers_failed` those that could not be listed to the end, which
-    forbids any deletion by absence; `containers_gone` those that are no longer there for this user.
+    forbids any deletion by absence; `containers_gone` those that are no longer there for this user, `containers_left_out`
+    those that are there and that policy no longer wants.
     """
 
     next_cursor: str
@@ -93,6 +94,7 @@ class Page:
     container_complete: Sequence[str] = ()
     containers_failed: Sequence[str] = ()
     containers_gone: Sequence[str] = ()
+    containers_left_out: Sequence[str] = ()
     last: bool = False  # the round ends here; a listing that ends here was complete unless a container failed
 
 
@@ -138,6 +140,12 @@ class Surface(Protocol):
         """Pages from the cursor on; without one a full listing, whose start cursor is taken before the first item is listed.
 
         Raises `CursorLost` with a cursor that begins the needed listing. The last page of a round has `last`.
+        """
+        ...
+
+    def left_out(self, item: Item) -> str | None:
+        """Why a listing that just ended did not name an item which may well exist: policy does not ask for it any more. Such
+        an end is nobody's loss. None if policy is not the reason.
         """
         ...
 

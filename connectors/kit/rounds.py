@@ -167,16 +167,18 @@ class _Tidings:
 
     failed: list[str] = field(default_factory=list[str])
     gone: list[str] = field(default_factory=list[str])
+    left_out: list[str] = field(default_factory=list[str])
 
     def pages(self, progress: "Progress") -> Iterator[Page]:
-        if self.failed or self.gone:
+        if self.failed or self.gone or self.left_out:
             yield Page(
                 next_cursor=progress.text(),
                 containers_failed=self.failed,
                 containers_gone=self.gone,
+                containers_left_out=self.left_out,
                 listing=progress.any_listing,
             )
-            self.failed, self.gone = [], []
+            self.failed, self.gone, self.left_out = [], [], []
 
 
 class ContainerSurface(ABC, Generic[C]):
@@ -184,6 +186,7 @@ class ContainerSurface(ABC, Generic[C]):
 
     # Whether what the census answers is all there is to it, so that a later turn of the same round may do without asking.
     census_keeps = False
+    _excluded: frozenset[str] = frozenset()  # as the census of the running round said
 
     @abstractmethod
     async def census(self) -> Census[C]: ...
@@ -197,6 +200,10 @@ class ContainerSurface(ABC, Generic[C]):
         del container_id
         return None
 
+    def left_out(self, item: Item) -> str | None:
+        """What lies in a container that policy leaves out. Surfaces with windows and tiers know more reasons."""
+        return "filtered" if item.container_id in self._excluded else None
+
     def outgrown(self, container_id: str, link: str) -> bool:
         """Whether a container must be listed anew although its token still works: its window moved on."""
         del container_id, link
@@ -207,6 +214,7 @@ class ContainerSurface(ABC, Generic[C]):
         progress = Progress.read(cursor)
         progress.begin()
         census = await self._census(progress.key)
+        self._excluded = census.excluded
         tidings = _Tidings()
         todo = self._todo(progress, census, tidings)
         for page in tidings.pages(progress):
@@ -252,12 +260,14 @@ class ContainerSurface(ABC, Generic[C]):
         """Containers that are still to be asked in this round. Those that left are told and forgotten."""
         found = dict(census.containers)
         for container_id in sorted(progress.known - set(found)):
-            kept = None if container_id in census.excluded else self.unlisted(container_id)
-            if kept is None:
+            if container_id in census.excluded:
+                progress.forget(container_id)
+                tidings.left_out.append(container_id)
+            elif (kept := self.unlisted(container_id)) is not None:
+                found[container_id] = kept
+            else:
                 progress.forget(container_id)
                 tidings.gone.append(container_id)
-            else:
-                found[container_id] = kept
         return {one: container for one, container in found.items() if not progress.is_done(one)}
 
     def _renew_outgrown(self, progress: Progress, todo: Mapping[str, C]) -> None:

@@ -67,6 +67,14 @@ class OutlookCalendar(ContainerSurface[Calendar]):
         began = moment(link.partition("|")[0])
         return began is None or abs(self._window()[0] - began) >= STEP
 
+    def left_out(self, item: Item) -> str | None:
+        """A single date whose day is no longer, or not yet, in the window; a series may reach into it from anywhere."""
+        first, last = self._window()
+        start, end = moment(item.metadata.get("start")), moment(item.metadata.get("end"))
+        if "series" not in item.metadata and start is not None and end is not None:
+            return "outside_window" if end < first or start > last else super().left_out(item)
+        return super().left_out(item)
+
     async def feed(self, container: Calendar, link: str | None) -> AsyncIterator[Batch]:
         first, last = self._window()
         params: dict[str, Any] | None = None

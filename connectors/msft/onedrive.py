@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from connectors.kit.contract import ItemFailed, Watch
+from connectors.kit.contract import Item, ItemFailed, Watch
 from connectors.kit.rounds import Batch, Census
 from connectors.msft.drive_items import Drive, DriveSurface
 from connectors.msft.graph import Record
@@ -39,6 +39,10 @@ class OneDrive(DriveSurface):
     def unlisted(self, container_id: str) -> Drive | None:
         del container_id  # both lists are complete: what they do not name is not this user's
         return None
+
+    def left_out(self, item: Item) -> str | None:
+        shared = item.container_id.startswith(SHARED)
+        return "filtered" if shared and not self._policy.shared_with_me else super().left_out(item)
 
     async def _shared(self, own: str) -> AsyncIterator[SharedFile]:
         try:

@@ -176,6 +176,13 @@ class Outlook(ContainerSurface[Folder]):
         if text:
             yield Part(text=text, locator={"kind": "mail", "messageId": message_id, "part": "body"})
 
+    def left_out(self, item: Item) -> str | None:
+        if item.modified_at is not None and item.modified_at < self._since():
+            return "outside_window"
+        if item.source_kind == "outlook_attachment" and self._policy.mail_tier != "attachments":
+            return "filtered"
+        return super().left_out(item)
+
     # -- attachments
 
     async def _attachments(self, holding: Sequence[tuple[Item, Record]]) -> tuple[list[Item], list[Failure]]:

@@ -128,6 +128,12 @@ class Teams(ContainerSurface[Place]):
     def _since(self) -> datetime:
         return self._clock() - timedelta(days=self._policy.chat_window_days)
 
+    def left_out(self, item: Item) -> str | None:
+        if item.modified_at is not None and item.modified_at < self._since():
+            return "outside_window"
+        is_chat = "/" not in item.container_id
+        return "filtered" if is_chat and not self._policy.chats else super().left_out(item)
+
     async def feed(self, container: Place, link: str | None) -> AsyncIterator[Batch]:
         page = None
         if link is None:

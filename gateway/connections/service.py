@@ -24,7 +24,7 @@ from gateway.connections.schemas import (
     effective_policy,
     stored_policy,
 )
-from gateway.connections.sync_service import enqueue_sync
+from gateway.connections.sync_service import Mode, enqueue_sync
 from gateway.corpus.erasure import begin_erasure, enqueue_erasure
 from gateway.db import emit_on_commit, new_id
 from gateway.errors import Conflict, FieldsInvalid, NotAllowed, NotFound, fields_invalid
@@ -267,13 +267,16 @@ async def change(
     changed = await _known(session, connection_id)
     if _scope(row.policy) != _scope(changed.policy):
         await repository.set_scope(session, connection_id, _scope(changed.policy))
-    if row.state == "active":
-        await _change_surfaces(session, changed)
+    if row.state == "active" and (row.surfaces, row.policy) != (changed.surfaces, changed.policy):
+        if row.surfaces != changed.surfaces:
+            await request_ingestion(session, _summary(changed, _scope(changed.policy)))
+        lists_anew = SyncPolicy.model_validate(row.policy).fingerprint() != policy.fingerprint()
+        await _change_surfaces(session, changed, "bootstrap" if lists_anew else "delta")
     return changed
 
 
-async def _change_surfaces(session: AsyncSession, row: Row[Any]) -> None:
-    """A surface that is no longer wanted goes with all it brought; a new one begins."""
+async def _change_surfaces(session: AsyncSession, row: Row[Any], mode: Mode) -> None:
+    """A surface that is no longer wanted goes with all it brought; a new one begins; the others look again."""
     for source in await repository.sources_of(session, [row.id]):
         if source.surface not in row.surfaces:
             await purge_repository.drop_source(session, source.id)
@@ -281,7 +284,7 @@ async def _change_surfaces(session: AsyncSession, row: Row[Any]) -> None:
             await enqueue_erasure(session, receipt_id)
     for source in await _register(session, row, row.surfaces):
         if source.phase != "new":
-            await enqueue_sync(session, source.id, mode="bootstrap", reason="policy changed")
+            await enqueue_sync(session, source.id, mode=mode, reason="policy changed")
         elif row.auto_start:
             await enqueue_sync(session, source.id, mode="bootstrap", reason="surface added")
 

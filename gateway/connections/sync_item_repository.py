@@ -27,7 +27,7 @@ _LISTED = (
 )
 # Its document is to be erased: it is gone upstream, or is one that must not be indexed any more. What a quota or the
 # mandate's policy keeps out stays as it was.
-_DOOMED = (
+DOOMED = (
     "document_id IS NOT NULL AND (state = 'deleted' OR "
     "(state = 'skipped' AND coalesce(reason, '') NOT IN ('quota', 'policy')))"
 )
@@ -48,7 +48,7 @@ async def lock_known(
     rows = await session.execute(
         text(
             """
-            SELECT i.*, i.metadata AS described, d.status AS document_status
+            SELECT i.*, i.metadata AS described, d.status AS document_status, d.neutralize AS document_masked
             FROM remote_item i LEFT JOIN document d ON d.mandate_id = :mandate_id AND d.id = i.document_id
             WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id AND i.external_id = ANY(:ids)
             ORDER BY i.external_id FOR UPDATE OF i
@@ -244,7 +244,7 @@ async def lock_doomed(
         text(
             f"""
             SELECT external_id, document_id FROM remote_item
-            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND {_DOOMED}
+            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id AND {DOOMED}
               AND seen_at <= now() - make_interval(secs => :age)
             ORDER BY seen_at, external_id LIMIT :limit FOR UPDATE
             """
@@ -274,64 +274,39 @@ async def forget_documents(session: AsyncSession, document_ids: Sequence[UUID]) 
     )
 
 
-# -- what a finished listing did not name
-
-_MISSING = "i.generation < :generation"
-_LISTABLE = """
-i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id AND i.state NOT IN ('deleted', 'held')
-AND (CAST(:containers AS text[]) IS NULL OR i.container_id = ANY(CAST(:containers AS text[])))
-"""
-
-
-async def count_absent(
-    session: AsyncSession, data_source_id: UUID, generation: int, containers: Sequence[str] | None
-) -> tuple[int, int]:
-    """Documents the listing should have named, and those of them it did not. `containers`: None means all."""
-    row = (
-        await session.execute(
-            text(
-                f"""
-                SELECT count(*) AS known, count(*) FILTER (WHERE {_MISSING}) AS absent FROM remote_item i
-                WHERE {_LISTABLE} AND i.document_id IS NOT NULL
-                """
-            ),
-            _absence(session, data_source_id, generation, containers),
-        )
-    ).one()
-    return int(row.known), int(row.absent)
-
-
-async def mark_absent(
-    session: AsyncSession,
-    data_source_id: UUID,
-    generation: int,
-    containers: Sequence[str] | None,
-    *,
-    state: str,
-) -> int:
-    """Ends or holds what was not named. Held are only those with a document; the rest costs nobody anything."""
+async def leave_out_containers(session: AsyncSession, data_source_id: UUID, containers: Sequence[str]) -> int:
+    """What lies in containers that policy no longer wants."""
     done = await session.execute(
         text(
-            f"""
-            UPDATE remote_item i SET reason = 'absent', urgent = false, seen_at = now(),
-                state = CASE WHEN i.document_id IS NULL THEN 'deleted' ELSE :state END
-            WHERE {_LISTABLE} AND {_MISSING}
+            """
+            UPDATE remote_item SET state = 'skipped', reason = 'filtered', urgent = false, seen_at = now()
+            WHERE mandate_id = :mandate_id AND data_source_id = :data_source_id
+              AND container_id = ANY(CAST(:containers AS text[])) AND state NOT IN ('deleted', 'folder', 'skipped')
             """
         ),
-        _absence(session, data_source_id, generation, containers) | {"state": state},
+        {
+            "mandate_id": tenant_of(session),
+            "data_source_id": data_source_id,
+            "containers": list(containers),
+        },
     )
     return _count(done)
 
 
-def _absence(
-    session: AsyncSession, data_source_id: UUID, generation: int, containers: Sequence[str] | None
-) -> dict[str, Any]:
-    return {
-        "mandate_id": tenant_of(session),
-        "data_source_id": data_source_id,
-        "generation": generation,
-        "containers": None if containers is None else list(containers),
-    }
+async def have_stale_paths(session: AsyncSession, data_source_id: UUID, folders: Sequence[str]) -> bool:
+    """Whether something in these folders is still known by the path it had before they were renamed or moved."""
+    found = await session.scalar(
+        text(
+            """
+            SELECT EXISTS (SELECT FROM remote_item f JOIN remote_item i ON i.mandate_id = f.mandate_id
+                AND i.data_source_id = f.data_source_id AND i.parent_id = f.external_id
+              WHERE f.mandate_id = :mandate_id AND f.data_source_id = :data_source_id AND f.external_id = ANY(:ids)
+                AND i.state <> 'deleted' AND i.path <> ltrim(f.path || '/' || f.name, '/'))
+            """
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "ids": list(folders)},
+    )
+    return bool(found)
 
 
 async def release_held(session: AsyncSession, data_source_id: UUID) -> int:

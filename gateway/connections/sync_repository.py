@@ -52,18 +52,14 @@ async def sources_of(session: AsyncSession, connection_id: UUID) -> list[Row[Any
     return list(rows)
 
 
-async def note_room(session: AsyncSession, data_source_id: UUID, room: Sequence[int]) -> None:
-    """The least room there was since the last listing, as documents and bytes."""
+async def note_listing(session: AsyncSession, data_source_id: UUID, **told: Any) -> None:
+    """Adds to what is known of the last listing: `room` that was left, `policy` it was made under."""
     await session.execute(
         text(
-            "UPDATE data_source SET listing = jsonb_set(listing, '{room}', CAST(:room AS jsonb)) "
+            "UPDATE data_source SET listing = listing || CAST(:told AS jsonb) "
             "WHERE mandate_id = :mandate_id AND id = :data_source_id"
         ),
-        {
-            "mandate_id": tenant_of(session),
-            "data_source_id": data_source_id,
-            "room": _json(list(room)),
-        },
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id, "told": _json(told)},
     )
 
 

@@ -113,11 +113,12 @@ async def _join(
         merged["mode"] = "bootstrap"
     if job.lease_until is not None:
         # Whatever it has seen already, it looks again.
-        merged |= {"again": {"mode": payload.get("mode"), "delay": delay}, "mode": job.payload.get("mode")}
+        again = _again(job.payload.get("again"), payload.get("mode"), delay)
+        merged |= {"again": again, "mode": job.payload.get("mode")}
         await repository.change_job(session, job.id, lane=job.lane, payload=merged, delay_seconds=None)
         return str(job.lane)
     if midway and merged.get("mode") != "bootstrap":
-        merged["again"] = {"mode": "delta", "delay": delay}
+        merged["again"] = _again(job.payload.get("again"), "delta", delay)
     held_back = job.reason in HELD_BACK
     # A download that waits in the backfill moves up when a delta needs it; a sync keeps the lane of its mode.
     new_lane = "delta" if "delta" in {lane, job.lane} and merged.get("mode") != "bootstrap" else lane
@@ -125,6 +126,14 @@ async def _join(
         session, job.id, lane=new_lane, payload=merged, delay_seconds=None if held_back else delay
     )
     return new_lane
+
+
+def _again(asked: dict[str, Any] | None, mode: str | None, delay: float) -> dict[str, Any]:
+    """Who wants everything listed anew is not outvoted by who asks for the changes, and the most impatient one counts."""
+    if asked is None:
+        return {"mode": mode, "delay": delay}
+    wanted = "bootstrap" if "bootstrap" in {asked.get("mode"), mode} else mode
+    return {"mode": wanted, "delay": min(asked.get("delay") or 0, delay)}
 
 
 async def enqueue_next(

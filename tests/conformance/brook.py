@@ -72,11 +72,13 @@ class Brook:
     unlistable: set[str] = field(default_factory=set)
     dark_pools: set[str] = field(default_factory=set)  # cannot be listed right now
     closed_pools: set[str] = field(default_factory=set)  # no longer there for this user
+    excluded_pools: set[str] = field(default_factory=set)  # still there, and policy no longer wants them
     gone_first: bool = True  # which half of a move the feed tells first
     revoked: bool = False
     downloads: Counter[str] = field(default_factory=Counter)
     requests: Counter[str] = field(default_factory=Counter)
     during_page: Any = None  # called while a page is being answered
+    left_out: dict[str, str] = field(default_factory=dict)  # id → why policy does not ask for it any more
     hidden: dict[str, dict[str, str]] = field(
         default_factory=dict
     )  # what only a download of its parent shows
@@ -172,6 +174,11 @@ class Brook:
                 return fault
         return None
 
+    def path(self, thing: Thing) -> str:
+        """The names of the folders above it."""
+        above = self.things.get(thing.parent or "")
+        return f"{self.path(above)}/{above.name}".lstrip("/") if above is not None else ""
+
     def item(self, thing: Thing) -> Item:
         return Item(
             external_id=thing.id,
@@ -180,7 +187,7 @@ class Brook:
             container_id=thing.pool,
             version=f"v{thing.version}",
             parent_id=thing.parent,
-            path=f"/{thing.pool}",
+            path=self.path(thing),
             uri=f"https://brook.example/{thing.id}",
             mime_type="text/plain",
             size=len(thing.text),
@@ -259,7 +266,8 @@ class BrookSurface:
         return page, following
 
     def _visible(self, thing: Thing) -> bool:
-        return thing.pool not in self.world.dark_pools | self.world.closed_pools
+        world = self.world
+        return thing.pool not in world.dark_pools | world.closed_pools and thing.id not in world.left_out
 
     def _changes(self, place: Mapping[str, Any]) -> tuple[Page, Mapping[str, Any]]:
         world, since = self.world, place["since"]
@@ -284,9 +292,13 @@ class BrookSurface:
             tombstones=[one for one in stones if self._ended(one)],
             failures=failures,
             containers_gone=sorted(world.closed_pools),
+            containers_left_out=sorted(world.excluded_pools),
             last=not more,
         )
         return page, following
+
+    def left_out(self, item: Item) -> str | None:
+        return self.world.left_out.get(item.external_id)
 
     def _ended(self, stone: Tombstone) -> bool:
         thing = self.world.things.get(stone.external_id)

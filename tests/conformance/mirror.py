@@ -58,7 +58,8 @@ class Mirror:
             lies_there = known is not None and stone.container_id in {None, known.container_id}
             if lies_there and stone.external_id not in upserted:
                 self._bury(stone.external_id)
-        self._drop(lambda item: item.container_id in page.containers_gone)
+        left = {*page.containers_gone, *page.containers_left_out}
+        self._drop(lambda item: item.container_id in left)
         self.complete |= set(page.container_complete)
         self.dark |= set(page.containers_failed)
         self.cursor = page.next_cursor

@@ -242,12 +242,13 @@ class Load:
         ]
         await items.settle_items(session, source.id, cleaned(rows))
         await repository.clear_failures(session, source.id, [row["external_id"] for row in rows])
-        await self._note_children(session, source, [one for one, _, _ in ready], tally)
+        await self._note_children(session, sender, [one for one, _, _ in ready], tally)
 
     async def _note_children(
-        self, session: AsyncSession, source: Row[Any], came: Sequence[Brought], tally: dict[bool, Tally]
+        self, session: AsyncSession, sender: Sender, came: Sequence[Brought], tally: dict[bool, Tally]
     ) -> None:
         """What hangs on an item and was found with it: listed now, or gone if it was there before."""
+        source = sender.source
         told = {one.row.external_id: one for one in came if one.fetched and one.fetched.children is not None}
         if not told:
             return
@@ -259,7 +260,7 @@ class Load:
         known = await items.lock_known(session, source.id, sorted(children))
         rows: list[dict[str, Any]] = []
         for child, one in children.values():
-            ruling = rule(child, known.get(child.external_id))
+            ruling = rule(child, known.get(child.external_id), masked=sender.policy.neutralize)
             rows.append(
                 ledger_row(
                     child,

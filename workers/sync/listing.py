@@ -5,6 +5,7 @@ in the transaction that writes the next one down: the ledger is the schedule.
 """
 
 import time
+from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -29,11 +30,12 @@ from workers.sync.fence import Lost, fenced
 from workers.sync.handover import Sender
 from workers.sync.pages import PageWriter
 from workers.sync.progress import count
-from workers.sync.reconcile import PATIENCE_SECONDS, Verdict, bury, close_listing
+from workers.sync.reconcile import PATIENCE_SECONDS, LeftOut, Verdict, bury, close_listing
 from workers.sync.room import room_for
 from workers.sync.slices import SurfaceSlice
 
 SLICE_SECONDS = 5.0  # then others in the lane get their turn
+MIXED = "mixed"  # the policy changed while a listing ran: not all of it was made under one
 MOST_STANDING = 20  # pages in a row that lead to themselves; an empty one now and then is the vendors' way
 
 
@@ -47,6 +49,7 @@ class Walk:
     def __init__(self, desk: SurfaceSlice, job: Row[Any]) -> None:
         self.desk, self.job, self.pages, self.listed = desk, job, 0, False
         self.db, self.mandate_id = desk.db, desk.mandate_id
+        self._left_out: LeftOut = lambda _: None
 
     @property
     def progressed(self) -> bool:
@@ -58,6 +61,7 @@ class Walk:
         await bury(self.db, self.desk.blobs, self.mandate_id, self.job, older_than_seconds=PATIENCE_SECONDS)
         cursor: str | None = source.cursor
         async with self.desk.places.surface(self.mandate_id, source) as surface:
+            self._left_out = surface.left_out
             try:
                 async with aclosing(surface.pages(cursor, _mode(source))) as pages:  # pyright: ignore[reportArgumentType]
                     async for page in pages:
@@ -104,8 +108,17 @@ class Walk:
                 )
             unlisted = await repository.unlisted_failures_due(session, source.id, self.desk.clock())
             admits = await self._let_in(session, source)
-            if source.phase == "new" or (source.phase == "delta" and (wants_all or unlisted or admits)):
+            ruled = (await policy_of(session, source)).fingerprint()
+            due = (
+                wants_all or unlisted or admits or source.listing.get("stale") or _is_outruled(source, ruled)
+            )
+            if source.phase == "new" or (source.phase == "delta" and due):
                 await self._open_listing(session, source, None, full=True, phase="listing")
+                await repository.note_listing(session, source.id, policy=ruled)
+            elif source.listing.get("policy") != ruled:
+                await repository.note_listing(
+                    session, source.id, policy=ruled if source.phase == "delta" else MIXED
+                )
             begun = await repository.find_source(session, source.id)
             assert begun is not None  # noqa: S101 - locked above
             return begun
@@ -124,7 +137,7 @@ class Walk:
         room, known = await room_for(session, source), source.listing.get("room")
         lowest = [room.documents, room.size] if self.listed or known is None else room.lowest(known)
         if known != lowest:
-            await repository.note_room(session, source.id, lowest)
+            await repository.note_listing(session, source.id, room=lowest)
 
     async def _open_listing(
         self,
@@ -143,7 +156,7 @@ class Walk:
             cursor=cursor,
             phase=phase,
             generation=source.listing_generation + 1,
-            listing=_kept(source)
+            listing=_kept(source.listing)
             | {"full": full, "complete": [], "failed": []}
             | ({"due": True} if due else {}),
             synced=False,
@@ -189,11 +202,13 @@ class Walk:
             )
             applied = await writer.apply(page, source.listing_generation)
             crash_point("sync.inside_page")
-            listing = _noted(source, page)
+            listing = _noted(source, page) | ({"stale": True} if applied.stale else {})
             if page.last:
                 verdict = Verdict()
                 if source.phase != "delta":
-                    verdict = await close_listing(session, source, listing, sender.policy, now)
+                    verdict = await close_listing(
+                        session, source, listing, self._left_out, sender.policy, now
+                    )
                 applied.tally.deleted += verdict.deleted
                 applied.tally.held += verdict.held
             await self._save(session, source, page, listing)
@@ -234,6 +249,8 @@ class Walk:
             if incomplete and self.listed:
                 # What a container hid may have ended meanwhile: only another listing can tell. Ever more rarely.
                 interval = min(86400.0, interval * 2 ** (incomplete - 1))
+            if source.listing.get("stale"):
+                interval = 0
             await enqueue_next(
                 session,
                 source,
@@ -262,13 +279,18 @@ def _noted(source: Row[Any], page: Page) -> dict[str, Any]:
     return listing
 
 
-def _kept(source: Row[Any]) -> dict[str, Any]:
-    """How many listings in a row were not complete, and how little room there was."""
-    return {key: source.listing[key] for key in ("incomplete", "room") if source.listing.get(key)}
+def _is_outruled(source: Row[Any], ruled: str) -> bool:
+    """Whether the policy is another one than the last listing was made under."""
+    return source.listing.get("policy") not in {None, ruled}
+
+
+def _kept(listing: Mapping[str, Any]) -> dict[str, Any]:
+    """How many listings in a row were not complete, how little room there was, and under which policy they were made."""
+    return {key: listing[key] for key in ("incomplete", "room", "policy") if listing.get(key)}
 
 
 def _closed(source: Row[Any], listing: dict[str, Any]) -> dict[str, Any]:
-    kept = _kept(source)
+    kept = _kept(listing) | ({"stale": True} if listing.get("stale") else {})
     if source.phase != "delta":
         kept.pop("incomplete", None)
         if listing.get("failed"):

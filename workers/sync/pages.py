@@ -31,6 +31,7 @@ DEPTH = 8  # attachments of attachments of …; deeper ones wait for their next 
 class Applied:
     tally: Tally = field(default_factory=Tally)
     pending: int = 0
+    stale: bool = False  # a folder got another name or place, and nobody told what lies in it
 
 
 class PageWriter:
@@ -59,11 +60,17 @@ class PageWriter:
             failure.external_id: failure for failure in page.failures if failure.external_id not in listed
         }
         known = await items.lock_known(self._session, self._source.id, sorted({*listed, *failed}))
-        rulings = {item.external_id: rule(item, known.get(item.external_id)) for item in listed.values()}
+        masked = self._sender.policy.neutralize
+        rulings = {
+            item.external_id: rule(item, known.get(item.external_id), masked=masked)
+            for item in listed.values()
+        }
         rows = [self._row(item, rulings[item.external_id], generation) for item in listed.values()]
         await items.upsert_items(self._session, self._source.id, self._source.connection_id, rows)
         if page.listing and listed:
             await items.keep_children(self._session, self._source.id, sorted(listed), generation)
+        elif moved := _moved_folders(rows, known):
+            self._applied.stale = await items.have_stale_paths(self._session, self._source.id, moved)
         await self._tell_gated([item for item in listed.values() if rulings[item.external_id].gated], known)
         await self._hand_over(
             [item for item in listed.values() if rulings[item.external_id].hand_over], known
@@ -216,6 +223,8 @@ class PageWriter:
             )
             self._applied.tally.deleted += ended
             await repository.clear_ended_failures(self._session, self._source.id)
+        if page.containers_left_out:
+            await items.leave_out_containers(self._session, self._source.id, page.containers_left_out)
 
     async def _taken_off(self, listed: Mapping[str, Item]) -> list[dict[str, Any]]:
         """What hung on a listed item, such as an attachment of a mail that stays, and does not any more."""
@@ -287,7 +296,16 @@ class Ruling:
     hand_over: bool = False  # its content came along
 
 
-def rule(item: Item, known: Row[Any] | None) -> Ruling:
+def _moved_folders(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Row[Any]]) -> list[str]:
+    def differs(row: Mapping[str, Any], before: Row[Any]) -> bool:
+        return any(row[name] != getattr(before, name) for name in ("name", "path", "parent_id"))
+
+    folders = [row for row in rows if row["state"] == "folder" and row["external_id"] in known]
+    return [row["external_id"] for row in folders if differs(row, known[row["external_id"]])]
+
+
+def rule(item: Item, known: Row[Any] | None, *, masked: bool = False) -> Ruling:
+    """`masked`: personal data must be masked, so what was taken in without that is taken in again."""
     if item.is_folder:
         return Ruling("folder")
     if known is not None and known.reason == "erased":
@@ -299,7 +317,8 @@ def rule(item: Item, known: Row[Any] | None) -> Ruling:
         return Ruling("pending", hand_over=True)
     if known is not None and item.version is not None:
         if item.version == known.fetched_version:
-            if known.document_status not in {None, "cancelled"}:
+            bare = masked and not known.document_masked
+            if known.document_status not in {None, "cancelled"} and not bare:
                 return Ruling("handed", gated=True)
             if known.state == "skipped" and known.reason not in {"quota", "policy"}:
                 return Ruling("skipped", known.reason)  # its download said so, and it is the same download

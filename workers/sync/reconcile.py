@@ -4,6 +4,7 @@ Nothing is deleted by a half-finished listing: absence counts only when every pa
 no container failed, and the loss is small. A larger one is held until a person says yes, or the items are seen again.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +13,9 @@ from uuid import UUID
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from connectors.kit.contract import Item
 from connectors.kit.policy import SyncPolicy
+from gateway.connections import sync_absence_repository as absence
 from gateway.connections import sync_item_repository as items
 from gateway.connections import sync_repository as repository
 from gateway.corpus import erasure, erasure_repository
@@ -21,12 +24,17 @@ from gateway.db import Database, emit_on_commit
 from gateway.ingestion import repository as ingestion
 from gateway.tenancy.schemas import Policy
 from workers.sync.fence import fenced
+from workers.sync.handover import item_of
 
 BATCH = 200
 FEW = 2  # so many documents may end without a question however small the account, unless they are all it has
 # A move shows as an end here and a beginning there, in any order: ends are carried out when a round is over, or when the
 # round takes longer than this.
 PATIENCE_SECONDS = 900.0
+
+
+# `Surface.left_out` of the surface that was listed.
+LeftOut = Callable[[Item], str | None]
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,12 @@ class Verdict:
 
 
 async def close_listing(
-    session: AsyncSession, source: Row[Any], listing: dict[str, Any], policy: SyncPolicy, now: datetime
+    session: AsyncSession,
+    source: Row[Any],
+    listing: dict[str, Any],
+    left_out: LeftOut,
+    policy: SyncPolicy,
+    now: datetime,
 ) -> Verdict:
     """Call in the transaction of a listing's last page."""
     ours = {"connectionId": str(source.connection_id), "part": source.surface}
@@ -51,11 +64,12 @@ async def close_listing(
         )
         return Verdict()
     containers = None if listing.get("full") else list(listing.get("complete", ()))
-    known, absent = await items.count_absent(session, source.id, generation, containers)
+    await _leave_out(session, source, generation, containers, left_out)
+    known, absent = await absence.count_absent(session, source.id, generation, containers)
     share = 100 * absent / known if known else 0.0
     few = absent <= FEW and absent < known and policy.loss_limit_percent > 0
     hold = share > policy.loss_limit_percent and not few
-    marked = await items.mark_absent(
+    marked = await absence.mark_absent(
         session, source.id, generation, containers, state="held" if hold else "deleted"
     )
     await repository.clear_ended_failures(session, source.id)
@@ -76,6 +90,30 @@ async def close_listing(
         )
         return Verdict(marked - absent, absent)
     return Verdict(marked, 0)
+
+
+async def _leave_out(
+    session: AsyncSession,
+    source: Row[Any],
+    generation: int,
+    containers: list[str] | None,
+    left_out: LeftOut,
+) -> None:
+    """A window that became shorter, a tier that was lowered, a library that is no longer wanted: what a listing does not name
+    for such a reason is no loss, and nobody has to be asked.
+    """
+    after = ""
+    while True:
+        rows = await absence.absent_items(
+            session, source.id, generation, containers, after=after, limit=BATCH
+        )
+        reasons = [(row.external_id, left_out(item_of(row))) for row in rows]
+        told = [{"external_id": one, "reason": reason} for one, reason in reasons if reason is not None]
+        if told:
+            await absence.leave_out(session, source.id, generation, told)
+        if len(rows) < BATCH:
+            return
+        after = rows[-1].external_id
 
 
 async def bury(

@@ -185,7 +185,7 @@ async def walk(surface: Surface, cursor: str | None = None) -> Walked:
             found.gone[stone.external_id] = stone.reason
         found.complete |= set(page.container_complete)
         found.failed |= set(page.containers_failed)
-        found.left |= set(page.containers_gone)
+        found.left |= {*page.containers_gone, *page.containers_left_out}
     assert found.pages[-1].last
     return found
 

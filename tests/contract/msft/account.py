@@ -140,7 +140,7 @@ class Mirror:
                 self._bury(stone.external_id)
         for failure in page.failures:
             self.failures[failure.external_id] = failure
-        for gone in page.containers_gone:
+        for gone in (*page.containers_gone, *page.containers_left_out):
             self._drop(lambda item, gone=gone: item.container_id == gone)
         self._complete |= set(page.container_complete)
         self._failed |= set(page.containers_failed)

@@ -286,7 +286,7 @@ async def test_allowlists(account: Account, msft_control: Control, site: dict[st
         assert mirror.names() == names, policy
     narrowed = replace(everything, surface=account.surface("sharepoint", sites=["Plant"]))
     pages = await narrowed.sync()
-    assert [one for page in pages for one in page.containers_gone] == [other["driveId"]]
+    assert [one for page in pages for one in page.containers_left_out] == [other["driveId"]]
     assert "other.txt" not in narrowed.names()
 
 

@@ -212,6 +212,66 @@ async def test_a_policy_is_patched_and_a_surface_taken_out(client, mandate, conn
     assert wrong.status_code == 422
 
 
+@pytest.mark.parametrize(
+    ("policy", "modes"),
+    [
+        ({}, set()),
+        ({"mailTier": "snippet"}, set()),  # as it was
+        ({"intervalSeconds": 60}, {"delta"}),
+        ({"mailTier": "metadata"}, {"bootstrap"}),
+    ],
+)
+async def test_a_patch_lists_anew_only_if_that_could_bring_something_else(
+    client, mandate, connect, db, kept_here, policy, modes
+):
+    made = await connect(mandate, policy={"mailTier": "snippet"})
+    await consume(db, mandate.id)
+    await rows(db, mandate.id, "DELETE FROM job RETURNING 1")
+    await rows(db, mandate.id, "UPDATE data_source SET phase = 'delta', cursor = 'c' RETURNING 1")
+    answer = await client.patch(
+        f"/v1/connections/{made['id']}", json={"policy": policy}, headers=mandate.auth("member")
+    )
+    assert answer.status_code == 200
+    jobs = await rows(db, mandate.id, "SELECT payload FROM job WHERE kind = 'sync'")
+    assert {job.payload["mode"] for job in jobs} == modes
+
+
+async def test_the_summary_says_what_is_indexed_now(client, mandate, connect, db, kept_here):
+    made = await connect(mandate)
+    await consume(db, mandate.id)
+    await client.patch(
+        f"/v1/connections/{made['id']}", json={"surfaces": ["sharepoint"]}, headers=mandate.auth("member")
+    )
+    await rows(db, mandate.id, "DELETE FROM job WHERE kind <> 'ingest' RETURNING 1")
+    await kept_here.drain(tenant_of(mandate))
+    [summary] = await rows(
+        db,
+        mandate.id,
+        "SELECT t.text FROM document d JOIN document_text t ON t.document_id = d.id "
+        "WHERE d.source_kind = 'connection_summary'",
+    )
+    assert "sharepoint" in summary.text
+    assert "outlook" not in summary.text
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"calendarPastDays": 10**9},
+        {"calendarFutureDays": 10**9},
+        {"chatWindowDays": 10**9},
+        {"intervalSeconds": 10**15},
+        {"maxFileBytes": 10**30},
+        {"maxAttachmentBytes": 10**30},
+        {"maxItems": 10**30},
+    ],
+)
+async def test_a_policy_nobody_could_keep_is_refused(client, mandate, policy):
+    asked = {"authority": "msft", "policy": policy}
+    answer = await client.post("/v1/connections", json=asked, headers=mandate.auth("member"))
+    assert answer.status_code == 422
+
+
 async def test_sharing_reaches_what_is_there_already(client, mandate, connect, db, kept_here):
     made = await connect(mandate)
     await consume(db, mandate.id)

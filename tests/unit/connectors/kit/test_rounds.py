@@ -196,8 +196,12 @@ async def test_vanished_excluded_and_unlisted_containers() -> None:
     assert not any(page.containers_gone for page in await walk(shelf, end))
     shelf.answers["a", "a2"] = ItemGone()
     assert [page.containers_gone for page in await walk(shelf, end) if page.containers_gone] == [["a"]]
-    shelf.excluded = {"a"}
-    assert [page.containers_gone for page in await walk(shelf, end) if page.containers_gone] == [["a"]]
+    shelf.excluded = {"a"}  # it is there, and not wanted
+    pages = await walk(shelf, end)
+    assert [page.containers_left_out for page in pages if page.containers_left_out] == [["a"]]
+    assert not any(page.containers_gone for page in pages)
+    assert shelf.left_out(item("a", "1")) == "filtered"
+    assert shelf.left_out(item("b", "1")) is None
 
 
 async def test_a_window_that_moved_on_relists_its_containers_together() -> None:
