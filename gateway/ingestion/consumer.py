@@ -50,8 +50,10 @@ class ConnectionRevoked(_Payload):
 
 
 class MembershipChanged(_Payload):
+    """The role must be said: null is for who left, and leaving is nothing to be guessed from silence."""
+
     user_id: UUID
-    role: str | None = None
+    role: str | None
 
 
 class KnowledgeIngestionConsumer:

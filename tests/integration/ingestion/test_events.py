@@ -80,6 +80,15 @@ async def test_a_revoked_connection_and_a_member_who_left_are_fenced_at_once(db,
     assert {row.state for row in await rows_of(db, tenant, "SELECT state FROM connection")} == {"revoked"}
 
 
+async def test_that_somebody_left_must_be_said(db, tenant, relay):
+    mine = new_id()
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await connections.add(session, mine, "msft", tenant.user_id)
+    await say(db, tenant, "MembershipChanged", {"userId": str(tenant.user_id)})
+    await relay.relay_outbox()
+    assert [row.state for row in await rows_of(db, tenant, "SELECT state FROM connection")] == ["active"]
+
+
 UNUSABLE = [
     {},
     {"sourceId": 5, "sourceKind": 5, "connectionId": 5, "userId": 5, "content": 5},
