@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from connectors.sandbox.faults import Fault
+from connectors.sandbox.faults import ANSWERED, BENT, Fault
 from connectors.sandbox.world import Fields, NoSuchObject, Refused, World
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -70,7 +70,11 @@ class Control:
         return self._world.restore(request.path_params["id"])
 
     async def inject(self, request: Request) -> Fields:
-        self._world.faults.add(Fault.of(await _fields(request)))
+        fault = Fault.of(await _fields(request))
+        known = {*ANSWERED, *BENT, *self._world.bad_days}
+        if fault.kind not in known:
+            raise Refused(f"no fault {fault.kind}; known are {', '.join(sorted(known))}")
+        self._world.faults.add(fault)
         return {"faults": self._world.faults.described()}
 
     async def faults(self, _request: Request) -> Fields:
@@ -100,7 +104,10 @@ class Control:
 
 async def _fields(request: Request) -> dict[str, Any]:
     body = await request.body()
-    return json.loads(body) if body else {}
+    fields = json.loads(body) if body else {}
+    if not isinstance(fields, dict):
+        raise Refused("not a JSON object")
+    return cast("dict[str, Any]", fields)
 
 
 def _answering(handler: Callable[[Request], Awaitable[Fields]]) -> Handler:

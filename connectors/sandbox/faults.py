@@ -28,7 +28,15 @@ class Fault:
     def of(cls, fields: Mapping[str, Any]) -> "Fault":
         own = {"kind", "times", "path", "method", "after", "every"}
         known = {name: value for name, value in fields.items() if name in own}
-        return cls(**known, options={name: value for name, value in fields.items() if name not in own})
+        fault = cls(**known, options={name: value for name, value in fields.items() if name not in own})
+        # Here, where somebody hears of it, and not at the next request of whoever is syncing.
+        if fault.every < 1 or fault.after < 0 or (fault.times is not None and fault.times < 1):
+            raise ValueError("times and every are 1 or more, after is 0 or more")
+        try:
+            re.compile(fault.path)
+        except re.error as error:
+            raise ValueError(f"path is no regular expression: {error}") from error
+        return fault
 
     @property
     def spent(self) -> bool:

@@ -45,6 +45,9 @@ class World(ABC):
     set before the first request; `reset` is called once at the start and by `POST /_control/reset`.
     """
 
+    # Kinds of faults that only this vendor knows.
+    bad_days: frozenset[str] = frozenset()
+
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock or Clock()
         self.faults = Faults()

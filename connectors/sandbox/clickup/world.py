@@ -34,6 +34,8 @@ class Thing:
 
 
 class ClickUpWorld(World):
+    bad_days = frozenset({"empty_page", "repeat_page", "forbid_container"})
+
     def __init__(self, clock: Clock | None = None) -> None:
         super().__init__(clock)
         self.grants = Grants(self.clock)  # outlive a reset: who consented stays signed in

@@ -22,6 +22,13 @@ FILE_KINDS = {"file", "folder", "shortcut", *NATIVE}
 
 
 class GoogleWorld(World):
+    bad_days = frozenset(
+        (
+            *("cursor_expiry", "empty_page", "repeat_page", "forbid_container"),
+            *("refuse", "abusive", "export_too_large"),
+        )
+    )
+
     def __init__(self, clock: Clock | None = None) -> None:
         super().__init__(clock)
         # Grants outlive a reset: who consented stays signed in while the world behind is put back.

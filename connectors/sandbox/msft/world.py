@@ -26,6 +26,15 @@ def make(clock: Clock) -> "MicrosoftWorld":
 
 
 class MicrosoftWorld(World):
+    bad_days = frozenset(
+        (
+            *("cursor_expiry", "empty_page", "repeat_page", "repeat_item", "child_first"),
+            *("forbid_container", "gone_container", "edit_before_download", "wrong_etag", "expired_download"),
+            *("hold", "rate_headers", "batch_throttle"),
+            *("token_error", "short_token", "narrow_scope", "authorize_error"),
+        )
+    )
+
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self._build("empty")
@@ -48,6 +57,8 @@ class MicrosoftWorld(World):
         self._seeded = 0
 
     def reset(self, seed: str) -> None:
+        if seed not in {"empty", "demo"}:
+            raise Refused(f"no seed {seed}")
         self._build(seed)
         if seed == "demo":
             from connectors.sandbox.msft.seed import plant  # noqa: PLC0415 - a world without a demo needs none of it

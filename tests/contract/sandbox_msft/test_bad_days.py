@@ -50,6 +50,31 @@ def test_faults_by_path_count_and_rhythm(graph: Graph, msft_control: Control) ->
     assert [graph.ask("/me/drive").status_code for _ in range(3)] == [200, 500, 200]
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "no_such_fault"},
+        {"kind": "slow", "path": "("},
+        {"kind": "slow", "times": 0},
+        {"kind": "slow", "every": 0},
+        {"kind": "slow", "after": -1},
+        ["slow"],
+        {},
+    ],
+)
+def test_a_bad_day_that_makes_no_sense_is_refused_at_once(
+    graph: Graph, msft_sandbox: RunningSandbox, fault: Any
+) -> None:
+    answer = httpx.post(f"{msft_sandbox.control_url}/faults", json=fault, trust_env=False)
+    assert answer.status_code == 400
+    assert graph.ask("/me").status_code == 200
+
+
+def test_a_seed_nobody_knows_is_refused(msft_sandbox: RunningSandbox) -> None:
+    answer = httpx.post(f"{msft_sandbox.control_url}/reset", json={"seed": "mustard"}, trust_env=False)
+    assert answer.status_code == 400
+
+
 def test_success_may_come_with_a_warning(graph: Graph, msft_control: Control) -> None:
     msft_control.fault("rate_headers")
     answer = graph.ask("/me/drive")
