@@ -13,6 +13,7 @@ from gateway.connections.webhook_service import receive
 from gateway.errors import InvalidRequest, TooLarge
 from gateway.http import Db
 from gateway.logs import emit
+from gateway.wire import storable
 
 router = APIRouter(tags=["connections"])
 
@@ -33,7 +34,8 @@ async def webhook(request: Request, db: Db, authority: str) -> Response:
         return PlainTextResponse(handshake)
     try:
         notices = registry.webhooks(authority).notices(delivery)
-    except ValueError:
+        storable([(notice.route, notice.delivery_id, notice.proof) for notice in notices])
+    except (ValueError, RecursionError):  # strangers write here
         emit("webhook.rejected", authority=authority, reason="malformed")
         raise InvalidRequest("That is no notification.") from None
     await receive(db, cast("Vault", request.app.state.vault), authority, notices, delivery)

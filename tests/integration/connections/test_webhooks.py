@@ -107,9 +107,11 @@ async def test_unproven_and_unknown_are_answered_like_everybody(client, db, watc
 async def test_what_is_no_notification_is_refused(client, watched, vendor):
     assert (await client.post(DOOR, content="gibberish")).status_code == 400
     assert (await client.post(DOOR, content=b"\xff\xfe")).status_code == 400
+    assert (await client.post(DOOR, content=f"{watched.vendor_id}\x00|x|d|change")).status_code == 400
+    assert (await client.post(DOOR, content=watched.body("d\x00"))).status_code == 400
     assert (await client.post(DOOR, content=b"x" * (1024 * 1024 + 1))).status_code == 413
     assert (await client.post("/v1/webhooks/fax", content="x")).status_code == 401
-    assert (await client.get(DOOR)).status_code == 405
+    assert (await client.get(DOOR)).status_code == 401  # only what a vendor sends needs no key
 
 
 async def test_a_route_leads_to_its_own_vendor_only(client, db, watched, vendor):
