@@ -102,6 +102,8 @@ class CatchmentClient:
         timeout: float = 30.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        if not (key.isascii() and key.isprintable()):
+            raise NotAuthenticated("This key cannot be one of ours: it holds characters that no key has.")
         self.key = key
         headers = {"Authorization": f"Bearer {key}"} | ({"X-Act-As-User": str(act_as)} if act_as else {})
         self._http = httpx.AsyncClient(
@@ -241,9 +243,10 @@ class SyncCatchmentClient:
 
     def __init__(self, url: str, key: str, *, act_as: UUID | None = None, timeout: float = 30.0) -> None:
         self.key = key
+        # First: what it refuses must not leave a thread behind that nobody stops.
+        self._client = CatchmentClient(url, key, act_as=act_as, timeout=timeout)
         self._lifetime = start_blocking_portal()
         self._portal = self._lifetime.__enter__()
-        self._client = CatchmentClient(url, key, act_as=act_as, timeout=timeout)
 
     @classmethod
     def local(cls, data_dir: Path | None = None) -> Self:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -181,3 +182,11 @@ def test_every_call_has_a_synchronous_twin() -> None:
         return {name for name, value in vars(face).items() if callable(value) and name[0] != "_"}
 
     assert calls(CatchmentClient) - {"aclose"} == calls(SyncCatchmentClient) - {"close"}
+
+
+@pytest.mark.parametrize("key", ["ck_schlüssel", "ck_two\nlines"])
+def test_a_key_that_cannot_be_sent_is_refused_and_leaves_no_thread_behind(key: str) -> None:
+    before = threading.active_count()
+    with pytest.raises(errors.NotAuthenticated):
+        SyncCatchmentClient("http://test", key)
+    assert threading.active_count() == before
