@@ -44,6 +44,8 @@ from workers.pipeline.store import ReadyDocument, replace_chunks, store_document
 # Up to here parsed documents are gathered before they are embedded and stored together; it bounds memory too.
 CHUNKS_PER_STORE = 2000
 
+WARNINGS_KEPT = 10  # of what was left out of one file; they say how much, never what
+
 # COPY goes past SQLAlchemy, so the driver's own errors count too.
 REFUSED_BY_DATABASE = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
 
@@ -237,7 +239,10 @@ class IngestSlice:
                 if secrets := _parsed(task).secrets:
                     ids = {name: ids[name] for name in ("mandateId", "documentId")}
                     emit_on_commit(session, "ingestion.secret.removed", **ids, kinds=sorted(secrets))
-                moments += [_moment(task, "extracted", detail={"chunks": count}), _moment(task, "embedding")]
+                detail: dict[str, Any] = {"chunks": count}
+                if warnings := _parsed(task).warnings:
+                    detail["warnings"] = warnings[:WARNINGS_KEPT]
+                moments += [_moment(task, "extracted", detail=detail), _moment(task, "embedding")]
             await ingestion.add_timeline(session, moments)
         return held
 

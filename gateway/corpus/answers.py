@@ -24,6 +24,7 @@ from gateway.corpus.context_schemas import (
 )
 from gateway.corpus.embedders import Embedder
 from gateway.corpus.search import Reranker
+from gateway.corpus.secrets import without_secrets
 from gateway.db import Database, new_id
 from gateway.errors import NotFound, StoreUnavailable
 from gateway.insights import repository
@@ -207,7 +208,7 @@ async def _keep(session: AsyncSession, turn: Turn, said: str, speech: _Speech) -
 
 
 def _storable(text: str) -> str:
-    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+    return without_secrets(text).replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
 async def conversation(

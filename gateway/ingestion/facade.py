@@ -22,7 +22,7 @@ from gateway.corpus.blobs import BlobStore, default_blob_store
 from gateway.corpus.descriptions import Descriptions
 from gateway.corpus.embedders import embedding_model
 from gateway.corpus.masking import placeholder_key
-from gateway.corpus.secrets import contains_secret
+from gateway.corpus.secrets import contains_secret, without_secrets
 from gateway.db import COMMONS, emit_on_commit, new_id, on_commit, tenant_of
 from gateway.errors import ContentInvalid, NotAllowed, NotFound, TooLarge
 from gateway.ingestion import ledger_repository, repository
@@ -137,12 +137,13 @@ async def request_ingestions(
     handles: dict[int, IngestionHandle] = {}
     offers: dict[ObjectKey, tuple[int, Offer]] = {}
     for index, request in enumerate(requests):
-        offer = await _offer(session, request, policy, fingerprints)
+        offer = await _offer(session, request, policy, fingerprints, store)
         reason = _refusal(offer, policy, states)
         if reason:
             handles[index] = _skip(session, offer, reason)
         elif offer.key in offers:
-            raise ContentInvalid(f"The batch names {request.source_kind} {request.source_id!r} twice.")
+            named = without_secrets(request.source_id)
+            raise ContentInvalid(f"The batch names {request.source_kind} {named!r} twice.")
         else:
             offers[offer.key] = (index, offer)
     existing = await _existing(session, [offer for _, offer in offers.values()])
@@ -194,7 +195,11 @@ def _check_scope(session: AsyncSession, request: IngestionRequest) -> None:
 
 
 async def _offer(
-    session: AsyncSession, request: IngestionRequest, policy: Policy, fingerprints: dict[bool, bytes]
+    session: AsyncSession,
+    request: IngestionRequest,
+    policy: Policy,
+    fingerprints: dict[bool, bytes],
+    store: BlobStore,
 ) -> Offer:
     _check_scope(session, request)
     if request.source_kind in policy.neutralisation.mandatory_source_kinds and not request.neutralize:
@@ -219,6 +224,8 @@ async def _offer(
         known = await blob_repository.blob_size(session, sha256)
         if known is None:
             raise NotFound(f"No blob {content.blob} was uploaded; POST it to /v1/blobs first.")
+        if request.source_kind in WRITTEN_BY_HAND:
+            await _refuse_secrets((await store.read(session, sha256)).decode("utf-8", "replace"))
         size = known
         digest = content_hash([(mime_type or "", sha256)])
     else:
@@ -315,7 +322,7 @@ def _skip(session: AsyncSession, offer: Offer, reason: str) -> IngestionHandle:
         "ingestion.skipped.policy",
         mandateId=mandate,
         sourceKind=offer.request.source_kind,
-        sourceId=offer.request.source_id,
+        sourceId=without_secrets(offer.request.source_id),  # a path may hold one
         reason=reason,
     )
     return IngestionHandle(job_id=None, document_id=None, outcome="skipped", status="skipped", reason=reason)

@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus.relevance import Question, least_similarity
 from gateway.corpus.search import SearchQuery, SearchResult, Viewer
+from gateway.corpus.secrets import without_secrets
 from gateway.db import COMMONS, Database, enter_tenant, new_id
 from gateway.errors import StoreUnavailable
 from gateway.insights import repository
@@ -176,11 +177,16 @@ class QueryLog:
 
     async def _write(self, mandate_id: UUID, batch: Sequence[Asked]) -> None:
         documents = {document for asked in batch for document in asked.document_ids}
+        # Both read words at length; and what is asked may hold a password, which belongs in no log.
         answered = await asyncio.to_thread(lambda: [_answered(asked) for asked in batch])
+        words = await asyncio.to_thread(lambda: [without_secrets(asked.q) for asked in batch])
         async with self._db.tenant_session(mandate_id) as session:
             own = await repository.keep_documents(session, documents)
             shared = await _in_commons(session, mandate_id, documents - own)
-            rows = [_row(asked, own | shared, found) for asked, found in zip(batch, answered, strict=True)]
+            rows = [
+                _row(asked, q, own | shared, found)
+                for asked, q, found in zip(batch, words, answered, strict=True)
+            ]
             await repository.add_queries(session, rows)
             pairs = [
                 (asked.id, document)
@@ -211,7 +217,7 @@ def _answered(asked: Asked) -> bool:
     return asked.answered or any(question.shares_words(text, language) for text, language in asked.undecided)
 
 
-def _row(asked: Asked, there: set[UUID], answered: bool) -> dict[str, Any]:
+def _row(asked: Asked, q: str, there: set[UUID], answered: bool) -> dict[str, Any]:
     # What was found may have been erased since: then its question's words are not kept either.
     erased = any(document not in there for document in asked.document_ids)
     return {
@@ -220,7 +226,7 @@ def _row(asked: Asked, there: set[UUID], answered: bool) -> dict[str, Any]:
         "origin": asked.origin,
         "agent_deployment_id": _plain(asked.agent_deployment_id),
         "user_id": asked.user_id,
-        "q": None if erased else _plain(asked.q),
+        "q": None if erased else _plain(q),
         "filters": {} if erased else asked.filters,
         "result_count": asked.result_count,
         "answered": answered,

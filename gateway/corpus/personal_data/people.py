@@ -33,7 +33,7 @@ _OFFICE_WORDS = """
     """
 _OFFICES = frozenset(_OFFICE_WORDS.split())
 _LABEL_ANY = (
-    r"Name|Full name|Contact(?: person| name)?|Attn\.?|Attention|Patient(?:in|e)?(?: name)?|Employee(?: name)?|Customer name|"
+    r"Name|Full name|Contact(?: person| name)?|Kontakt|Contacto|Attn\.?|Attention|Patient(?:in|e)?(?: name)?|Employee(?: name)?|Customer name|"
     r"Signed by|Prepared by|Approved by|Reported by|Account holder|Cardholder(?: name)?|Applicant|Recipient|Sender|"
     r"Vor- und Nachname|Ansprechpartner(?:in)?|Kontaktperson|Kontoinhaber(?:in)?|Karteninhaber(?:in)?|Mitarbeiter(?:in)?|"
     r"Antragsteller(?:in)?|Empfänger(?:in)?|Absender(?:in)?|Sachbearbeiter(?:in)?|Bearbeiter(?:in)?|z\. ?Hd\.(?: von)?|"

@@ -15,7 +15,7 @@ from gateway.corpus.secrets.structures import find_structures
 from gateway.corpus.secrets.tables import find_in_columns
 from gateway.corpus.secrets.values import Strength, strength
 
-__all__ = ["KINDS", "SecretSpan", "contains_secret", "find_secrets", "prepare"]
+__all__ = ["KINDS", "SecretSpan", "contains_secret", "find_secrets", "prepare", "without_secrets"]
 
 # From what says most to what says least: where two looks disagree about a value, the first kind wins.
 KINDS = (
@@ -71,6 +71,13 @@ def find_secrets(text: str) -> list[SecretSpan]:
 def contains_secret(text: str) -> list[str]:
     """The kinds of secrets in the text, for a refusal that must not repeat them."""
     return sorted({span.kind for span in find_secrets(text)})
+
+
+def without_secrets(text: str) -> str:
+    """For what is noted beside the corpus: the kind stands where the value stood."""
+    for start, end, kind in reversed(find_secrets(text)):
+        text = f"{text[:start]}[secret:{kind}]{text[end:]}"
+    return text
 
 
 def prepare() -> None:

@@ -1,9 +1,11 @@
 """The façade against real Postgres: outcomes, idempotency, the caller's transaction."""
 
 import asyncio
+import hashlib
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.connections import repository as connections
 from gateway.corpus.blobs import INLINE_LIMIT, BlobStore
@@ -263,8 +265,26 @@ async def test_what_is_written_by_hand_is_refused_while_it_holds_a_secret(db, te
     with pytest.raises(ContentInvalid, match="secret") as refused:
         await hand_in(db, tenant, blobs, ask(tenant, "a", f"token: {secret}", sourceKind=kind))
     assert secret not in str(refused.value)
+    data = f"token: {secret}".encode()
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await blobs.add(session, [(hashlib.sha256(data).digest(), data)])
+    blob = {"blob": f"sha256:{hashlib.sha256(data).hexdigest()}"}
+    with pytest.raises(ContentInvalid, match="secret"):
+        await hand_in(db, tenant, blobs, ask(tenant, "a", blob, sourceKind=kind))
     [fine] = await hand_in(db, tenant, blobs, ask(tenant, "a", "the token is in the safe", sourceKind=kind))
     assert fine.outcome == "queued"
+
+
+async def test_a_path_that_holds_a_secret_is_logged_without_it(db, tenant, blobs):
+    secret = "ghp_" + "a1B2" * 9
+    await set_policy(db, tenant, '{"refusedSourceKinds": ["upload"]}')
+    with capture_logs() as lines:
+        [handle] = await hand_in(
+            db, tenant, blobs, ask(tenant, f"keys/{secret}.txt", "x", sourceKind="upload")
+        )
+    assert handle.outcome == "skipped"
+    assert [line["sourceId"] for line in lines if "sourceId" in line] == ["keys/[secret:github_token].txt"]
+    assert secret not in str(lines)
 
 
 async def test_cancel_ends_a_live_job_and_only_a_live_one(db, tenant, blobs):

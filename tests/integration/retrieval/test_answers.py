@@ -108,6 +108,16 @@ async def test_without_a_model_the_best_extracts_answer_and_say_so(
     assert len(answer.citations) == 1
 
 
+async def test_a_password_in_a_question_is_not_kept(
+    client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf, db: Database
+) -> None:
+    await shelf.put(mandate.id, "refunds", REFUNDS)
+    await ask(client, mandate, "are refunds paid out with the password Winter!Sun42")
+    async with db.tenant_session(mandate.id) as session:
+        kept = (await session.scalars(text("SELECT question FROM answer"))).all()
+    assert kept == ["are refunds paid out with the password [secret:password]"]
+
+
 async def test_with_nothing_to_go_by_no_model_is_asked(
     client: httpx.AsyncClient, mandate: TestMandate, service: ChatService
 ) -> None:

@@ -35,6 +35,15 @@ async def log(db: Database) -> AsyncIterator[QueryLog]:
         yield log
 
 
+async def test_a_password_somebody_searches_for_is_not_written_down(
+    db: Database, log: QueryLog, mandate: TestMandate
+) -> None:
+    log.note(note(mandate, "is the password Winter!Sun42 still in use?"))
+    await log.drained()
+    (row,) = await logged(db, mandate.id)
+    assert row.q == "is the password [secret:password] still in use?"
+
+
 async def test_a_search_is_remembered_with_who_asked_from_where(
     db: Database, log: QueryLog, mandate: TestMandate
 ) -> None:

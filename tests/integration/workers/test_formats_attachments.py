@@ -10,6 +10,7 @@ from gateway.db import new_id
 from gateway.tenancy.principal import Principal
 from tests.fixtures.corpus import ask, rows_of
 from tests.fixtures.mail_files import as_bytes, mail
+from workers.pipeline.formats.mail import MOST_ATTACHMENTS
 
 DOCUMENTS = (
     "SELECT id, source_kind, source_id, title, status, reason, parent_document_id, scope, user_id, neutralize, connection_id, "
@@ -133,6 +134,17 @@ async def test_erasing_the_mail_takes_everything_inside_along(db, tenant, bench)
     assert counts["document"] == 4
     for table in ("document", "chunk", "document_text", "blob"):
         assert await rows_of(db, tenant, f"SELECT 1 FROM {table}") == []
+
+
+async def test_what_is_left_out_of_a_mail_stands_in_its_timeline(db, tenant, bench):
+    many = [(f"{number}.txt", b"%d" % number) for number in range(MOST_ATTACHMENTS + 2)]
+    handle = await hand_in(bench, tenant, message(*many))
+    (row,) = await rows_of(
+        db,
+        tenant,
+        f"SELECT detail FROM timeline WHERE status = 'extracted' AND document_id = '{handle.document_id}'",
+    )
+    assert row.detail["warnings"] == ["an attachment was left out: too many or too large"] * 2
 
 
 async def test_an_attachment_that_cannot_be_read_costs_itself(db, tenant, bench):
