@@ -21,6 +21,7 @@ _MARKDOWN = {".md", ".markdown", ".mdown"}
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "message/rfc822", "application/rtf")
 # Bytes do not tell these from each other: a log has columns too, and a page without a head looks like a template.
 _LOOSE = {"text/csv", "text/tsv", "application/x-yaml", "text/x-twig", "application/x-mimearchive"}
+_MARKED_UP = {".org", ".rst"}  # with the same stars, dashes and underlines as Markdown
 _NAMES = {
     ".txt": "text/plain",
     ".log": "text/plain",
@@ -45,6 +46,7 @@ _LOCAL_HEADER = b"PK\x03\x04"
 _NAME_AT = 30  # of the first entry
 _LONGEST_TYPE = 200
 _TYPE = re.compile(r"[a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+")
+_PICTURES = {b"heic", b"heix", b"mif1", b"msf1", b"avif", b"avis"}  # in the same box as films
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # Streams only one kind of file has.
 _STREAMS = {
@@ -68,7 +70,11 @@ def _identify(data: bytes, file_name: str | None) -> str:
     suffix = PurePosixPath(file_name or "").suffix.lower()
     if suffix in _MARKDOWN and (found.is_text or mime_type in _VAGUE):
         return "text/markdown"
-    if mime_type in _LOOSE and found.is_text and suffix in _NAMES:
+    if (
+        found.is_text
+        and suffix in _NAMES
+        and (mime_type in _LOOSE or (suffix in _MARKED_UP and mime_type == "text/markdown"))
+    ):
         return _NAMES[suffix]
     if mime_type in _VAGUE and found.is_text:
         guessed = _NAMES.get(suffix) or mimetypes.guess_type(file_name or "", strict=False)[0]
@@ -80,6 +86,8 @@ def _container(data: bytes) -> str | None:
     """What a zip or OLE file is for, by what it holds; None for those that are just containers."""
     if data.startswith(b"%PDF-"):  # nothing else begins so; a short or damaged one looks like text
         return "application/pdf"
+    if signed := _signed(data):
+        return signed
     if data.startswith(_COMPOUND_FILE):
         return next((mime for name, mime in _STREAMS.items() if name.encode("utf-16-le") in data), None)
     if not data.startswith(_LOCAL_HEADER):
@@ -93,6 +101,17 @@ def _container(data: bytes) -> str | None:
         (data.rfind(name), mime) for name, mime in _OFFICE_PARTS.items()
     )  # the file's own list is at its end
     return mime if last >= 0 else None
+
+
+def _signed(data: bytes) -> str | None:
+    """Programs and films say what they are in their first bytes, however little of them is there."""
+    if data.startswith(b"\x7fELF"):
+        return "application/x-executable"
+    if data.startswith(b"MZ") and b"\x00" in data[:512]:  # without a zero it is a text that begins so
+        return "application/x-dosexec"
+    if data[4:8] == b"ftyp":
+        return "image/heic" if data[8:12] in _PICTURES else "video/mp4"
+    return None
 
 
 async def sniff(data: bytes, file_name: str | None = None) -> str:

@@ -8,6 +8,7 @@ import docx
 import pytest
 from docx.oxml import parse_xml
 
+from gateway.corpus.child import TaskFailed
 from gateway.corpus.sniffing import sniff
 from tests.unit.workers.pipeline.formats import pdf_files
 from workers.pipeline.extract import Source, extract, format_of
@@ -192,6 +193,29 @@ async def test_where_bytes_cannot_tell_the_name_does():
         (b"<p>Hello <b>x</b></p>", "part.htm", "html"),
         (log, "service.log", "text"),
         (b"name:value\na:1\nb:2\n", "pairs.csv", "csv"),
+        (
+            b"#+TITLE: Org\n* Heading one\nSome words.\n** Sub\n- item a\n| A | B |\n|---+---|\n",
+            "notes.org",
+            "org",
+        ),
         (b"@article{x, title={T}, author={A}}\n", "refs.bib", "text"),
     ):
         assert format_of(await sniff(data, name), name).name == format_name, name
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"MZ" + bytes(3000), "executable"),
+        (b"\x7fELF\x02\x01\x01" + bytes(60), "executable"),
+        (b"\x00\x00\x00\x18ftypmp42" + bytes(3000), "media"),
+        (b"\x00\x00\x00\x18ftypqt  " + bytes(30), "media"),
+    ],
+)
+async def test_programs_and_films_are_known_by_their_first_bytes(data: bytes, reason: str):
+    with pytest.raises(TaskFailed) as refused:
+        format_of(await sniff(data, "letter.docx"), "letter.docx")
+    assert refused.value.reason == reason
+    assert (
+        await sniff(b"MZ is how such files begin, and this is a text about them.", "mz.txt") == "text/plain"
+    )
