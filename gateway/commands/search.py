@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 EXAMPLES = "Example: catchment search 'how long do refunds take' --limit 3"
 
 SHOWN_CHARACTERS = 420  # of a passage; five lines of a terminal
+_NAMED = 3  # of the other sources of a text
 _BEFORE = 80  # characters shown before the first word that matches
 
 
@@ -70,16 +71,27 @@ def _show(query: str, found: dict[str, Any], waiting: int) -> None:
     wanted = wanted_terms(query)
     for number, hit in enumerate(found["hits"], 1):
         citation = hit["citation"]
-        title = escape(hit["title"] or "(without a title)")
+        title = " ".join(
+            escape(hit["title"] or "(without a title)").split()
+        )  # a line of ours, whatever it holds
         console.print(f"{number}. ", style="dim", end="")
         console.print(title, style="bold", markup=False, end="")
         console.print(f"  {hit['score']:.3f}", style="cyan")
         origin = [citation["sourceKind"], place(citation["locator"]), citation["uri"] or ""]
         console.print("   " + " · ".join(escape(part) for part in origin if part), style="dim", markup=False)
+        if len(hit["sources"]) > 1:
+            console.print(f"   also in {escape(_others(hit['sources'][1:]))}", style="dim", markup=False)
         console.print(coloured(escape(hit["text"]), wanted))
         console.print(f"   document {hit['documentId']}\n", style="dim")
     count = len(found["hits"])
     console.print(f"{count} {'hit' if count == 1 else 'hits'} in {found['tookMs']} ms", style="dim")
+
+
+def _others(sources: list[dict[str, Any]]) -> str:
+    """Where else the same text stands."""
+    named = ", ".join(" ".join((one["title"] or one["sourceKind"]).split()) for one in sources[:_NAMED])
+    more = len(sources) - _NAMED
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def coloured(text: str, wanted: set[str]) -> "Text":

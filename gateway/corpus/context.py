@@ -1,11 +1,11 @@
 """Context for an agent: what the corpus has to say on a question, in layers, within a token budget, every piece citable.
 
-    user, mandate, feature     snapshots: who asks, for whom, where; always there, at most a quarter of the budget
-    featureInstance            what the feature instance knows about the question; at most three fifths of the rest
+    user, mandate, feature     snapshots: who asks, for whom, where; whatever the question, up to a quarter of the budget
+    featureInstance            what the feature instance knows about the question; up to three fifths of the rest
     corpus, global             what the mandate and the commons know, in one ranking
 
-A passage comes in when it is about the question (`relevance.py`), the best first, whole or not at all. The same corpus
-and the same question give the same text, byte for byte.
+What one of them leaves is for the others. A passage comes in when it is about the question (`relevance.py`), the best
+first, whole or not at all. The same corpus and the same question give the same text, byte for byte.
 """
 
 import asyncio
@@ -151,12 +151,14 @@ def _assemble(
         # Inside one feature instance the others have no say; its own hits are in the narrowed list.
         if (wanted.feature_instance_id is None or hit.scope != "featureInstance") and about(hit)
     ]
+    feature, everything = _in_order(feature), _in_order(everything)
     filling = _Filling(wanted.token_budget)
     filling.add(snapshots, int(wanted.token_budget * SNAPSHOT_SHARE))
-    filling.add(_in_order(feature), int(filling.room * FEATURE_SHARE))
-    filling.add(_in_order(everything), filling.room)
+    filling.add(feature, int(filling.room * FEATURE_SHARE))
+    filling.add(everything, filling.room)
+    filling.add([*feature, *snapshots], filling.room)  # whose shares were too small
     text, passages = filling.finish()
-    return Context(text, count_tokens(text), passages, filling.left_out, query, result)
+    return Context(text, count_tokens(text), passages, filling.met - len(passages), query, result)
 
 
 def _cited(row: Any) -> Citation:
@@ -189,34 +191,37 @@ class _Filling:
 
     def __init__(self, budget: int) -> None:
         self._budget, self.room = budget, budget
-        self._taken: list[Passage] = []
-        self._seen: set[str] = set()
+        self._taken: dict[str, Passage] = {}  # by what they say
+        self._met: set[str] = set()
         self._headed: set[Layer] = set()
-        self.left_out = 0
+
+    @property
+    def met(self) -> int:
+        """Passages that were offered, each text once."""
+        return len(self._met)
 
     def add(self, passages: Sequence[Passage], room: int) -> None:
         for passage in passages:
-            if passage.citation.content_hash in self._seen:
+            said = passage.citation.content_hash
+            self._met.add(said)
+            if said in self._taken:
                 continue
             block = _block(passage)
             tokens = count_tokens(block)
             heading = 0 if passage.layer in self._headed else count_tokens(f"{_HEADINGS[passage.layer]}\n\n")
             if tokens + heading > room:
-                self.left_out += 1
                 continue
-            self._seen.add(passage.citation.content_hash)
             self._headed.add(passage.layer)
-            self._taken.append(replace(passage, block=block, tokens=tokens))
+            self._taken[said] = replace(passage, block=block, tokens=tokens)
             room -= tokens + heading
             self.room -= tokens + heading
 
     def finish(self) -> tuple[str, list[Passage]]:
         """Layer by layer. What tokens the whole has is counted on the whole; a surplus costs the last passage."""
         order = {layer: place for place, layer in enumerate(_HEADINGS)}
-        taken = sorted(self._taken, key=lambda passage: order[passage.layer])
+        taken = sorted(self._taken.values(), key=lambda passage: order[passage.layer])
         while taken and count_tokens(_joined(taken)) > self._budget:
             taken.pop()
-            self.left_out += 1
         return _joined(taken), taken
 
 

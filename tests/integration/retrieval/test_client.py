@@ -105,6 +105,17 @@ async def test_a_search_on_the_terminal_shows_passage_and_place(
     assert (await run(address, mandate, "refunds", "--tag", "none")).strip() == "Nothing was found."
 
 
+async def test_a_text_from_several_sources_is_shown_once_and_names_them(
+    address: str, mandate: TestMandate, shelf: Shelf
+) -> None:
+    for number in range(6):
+        await shelf.put(mandate.id, f"copy {number}", REFUNDS, title=f"Copy\n{number}")
+    shown = await run(address, mandate, "refunds")
+    assert "1. Copy 0" in shown
+    assert "   also in Copy 1, Copy 2, Copy 3 and 2 more\n" in shown
+    assert "1 hit in" in shown
+
+
 async def test_an_empty_answer_says_what_is_still_on_its_way(
     address: str, mandate: TestMandate, catchment: CatchmentClient
 ) -> None:

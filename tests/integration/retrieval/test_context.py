@@ -92,6 +92,22 @@ async def test_the_budget_holds_and_what_had_no_room_is_counted(
     assert len(found["passages"]) + found["leftOut"] == 12
 
 
+async def test_room_that_nobody_else_wants_is_for_those_whose_share_was_too_small(
+    client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf
+) -> None:
+    about = "A company of forty people that sells lamps. " * 12
+    await shelf.put(mandate.id, "mandate", about, source_kind="mandate_snapshot", title="mandate")
+    found = await context(client, mandate, "when are refunds paid out", tokenBudget=300)
+    assert count_tokens(about) > 300 / 4
+    assert [passage["layer"] for passage in found["passages"]] == ["mandate"]
+    await shelf.put(mandate.id, "refunds", REFUNDS)
+    found = await context(client, mandate, "when are refunds paid out", tokenBudget=300)
+    assert [passage["layer"] for passage in found["passages"]] == [
+        "corpus"
+    ]  # what was asked about comes first
+    assert found["leftOut"] == 1
+
+
 async def test_the_same_question_gives_the_same_text_byte_for_byte(
     client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf
 ) -> None:
