@@ -11,6 +11,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.db import tenant_of
+from gateway.tenancy.principal import Principal
 
 
 @dataclass(frozen=True)
@@ -95,21 +96,23 @@ async def lock(session: AsyncSession, connection_id: UUID) -> Row[Any] | None:
 
 
 async def list_connections(
-    session: AsyncSession, *, user_id: UUID | None, limit: int, after: tuple[datetime, UUID] | None
+    session: AsyncSession, *, whose: Principal | None, limit: int, after: tuple[datetime, UUID] | None
 ) -> list[Row[Any]]:
-    """Newest first; of one user, or of everybody. What is purged is nobody's any more."""
+    """Newest first; of one user or service, or of everybody. What is purged is nobody's any more."""
     rows = await session.execute(
         text(
             """
             SELECT * FROM connection
             WHERE mandate_id = :mandate_id AND (CAST(:user_id AS uuid) IS NULL OR user_id = :user_id)
+              AND (CAST(:service AS text) IS NULL OR account->>'registeredBy' = :service)
               AND (CAST(:at AS timestamptz) IS NULL OR (created_at, id) < (:at, CAST(:id AS uuid)))
             ORDER BY created_at DESC, id DESC LIMIT :limit
             """
         ),
         {
             "mandate_id": tenant_of(session),
-            "user_id": user_id,
+            "user_id": whose and whose.user_id,
+            "service": whose.name if whose is not None and whose.user_id is None else None,
             "limit": limit,
             "at": after and after[0],
             "id": after and after[1],

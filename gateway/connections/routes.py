@@ -57,10 +57,12 @@ async def _connect_with_credential(
     async with db.tenant_session(principal.mandate_id) as session:
         row = await service.create(session, wanted, principal)
         sealed = seal_tokens(vault, principal.mandate_id, row.id, Kept(tokens, datetime.now(UTC)))
-        await service.establish(session, row.id, account, sealed, tokens.expires_at)
-        row = await service.visible(session, row.id, principal) if principal.is_admin else row
-        made = await repository.find(session, row.id)
-        [shown] = await service.shown(session, [made or row], base_url(request))
+        registered_by = principal.name if principal.user_id is None else None
+        await service.establish(
+            session, row.id, account, sealed, tokens.expires_at, registered_by=registered_by
+        )
+        made = await service.visible(session, row.id, principal)
+        [shown] = await service.shown(session, [made], base_url(request))
     return shown
 
 
@@ -68,13 +70,11 @@ async def _connect_with_credential(
 async def list_connections(
     request: Request, db: Db, principal: Reader, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[ConnectionOut]:
-    """One's own; for admins all of the mandate."""
-    whose = None if principal.is_admin else principal.user_id
-    if whose is None and not principal.is_admin:
-        return Page(items=[])
+    """One's own, for a service those it registered; for admins all of the mandate."""
+    whose = None if principal.is_admin else principal
     async with db.tenant_session(principal.mandate_id) as session:
         rows = await repository.list_connections(
-            session, user_id=whose, limit=limit + 1, after=decode_cursor(cursor) if cursor else None
+            session, whose=whose, limit=limit + 1, after=decode_cursor(cursor) if cursor else None
         )
         items = await service.shown(session, rows[:limit], base_url(request))
     following = encode_cursor(items[-1].created_at, items[-1].id) if len(rows) > limit else None

@@ -89,8 +89,12 @@ async def establish(
     account: Account,
     sealed: bytes,
     expires_at: Any,
+    *,
+    registered_by: str | None = None,
 ) -> None:
-    """Consent was given: tokens are kept, and what follows is for the consumer of events."""
+    """Consent was given: tokens are kept, and what follows is for the consumer of events. `registered_by` is a service that
+    brought a credential; from then on it may look after the connection.
+    """
     row = await repository.lock(session, connection_id)
     if row is None or row.state == "revoked":
         raise NotFound("The connection was removed while consent was given; connect again.")
@@ -99,6 +103,8 @@ async def establish(
             "This is not the account that was connected before; sign in with that one, or connect the other as a new one."
         )
     kept = {"id": account.id, "name": account.name, "email": account.email}
+    if registered_by := registered_by or row.account.get("registeredBy"):
+        kept["registeredBy"] = registered_by
     await repository.establish(session, connection_id, sealed, expires_at, kept)
     await repository.cancel_grace(session, connection_id)
     await record_event(session, "ConnectionEstablished", {"connectionId": str(connection_id)})
@@ -193,11 +199,17 @@ def _summary(row: Row[Any], scope: str) -> IngestionRequest:
 
 
 async def visible(session: AsyncSession, connection_id: UUID, principal: Principal) -> Row[Any]:
-    """One's own; for admins all. Somebody else's is not there."""
+    """One's own, for a service those it registered; for admins all. Somebody else's is not there."""
     row = await repository.find(session, connection_id)
-    if row is None or not (principal.is_admin or row.user_id == principal.user_id is not None):
+    if row is None or not (principal.is_admin or _is_own(row, principal)):
         raise NotFound(f"There is no connection {connection_id} here.")
     return row
+
+
+def _is_own(row: Row[Any], principal: Principal) -> bool:
+    if principal.user_id is None:
+        return row.account.get("registeredBy") == principal.name
+    return row.user_id == principal.user_id
 
 
 async def _known(session: AsyncSession, connection_id: UUID) -> Row[Any]:

@@ -164,6 +164,27 @@ async def test_a_credential_is_believed_when_the_vendor_answered_with_it(client,
     assert len(await rows(db, mandate.id, "SELECT FROM connection")) == 3
 
 
+async def test_a_service_looks_after_what_it_registered_and_after_nothing_else(
+    client, mandate, connect, vendor: Vendor, db
+):
+    theirs = (await connect(mandate))["id"]
+    body = {
+        "authority": "msft",
+        "credential": {"accessToken": vendor.issue("ada").access_token},
+        "userId": str(mandate.users["member"]),
+    }
+    service = mandate.auth("service")
+    made = (await client.post("/v1/connections", json=body, headers=service)).json()["id"]
+    listed = (await client.get("/v1/connections", headers=service)).json()["items"]
+    assert [one["id"] for one in listed] == [made]
+    for path in ("", "/progress", "/items", "/failures"):
+        assert (await client.get(f"/v1/connections/{made}{path}", headers=service)).status_code == 200
+        assert (await client.get(f"/v1/connections/{theirs}{path}", headers=service)).status_code == 404
+    assert (await client.post(f"/v1/connections/{made}/sync", headers=service)).status_code == 202
+    assert (await client.delete(f"/v1/connections/{theirs}", headers=service)).status_code == 404
+    assert (await client.delete(f"/v1/connections/{made}", headers=service)).status_code in {200, 202}
+
+
 async def test_what_cannot_be_connected_is_said(client, mandate, vendor):
     async def ask_for(**body):
         return await client.post("/v1/connections", json=body, headers=mandate.auth("member"))
