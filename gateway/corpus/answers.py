@@ -4,12 +4,14 @@ Citations are what went into the prompt, stated before the first word, never gue
 a model, or when it does not answer, the best passages themselves are the answer, and say so (`mode: extracts`).
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from anyio import CancelScope
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus.chat import ChatModel, ChatRefused, ChatUnavailable, Message
@@ -101,15 +103,18 @@ async def answer(db: Database, model: ChatModel | None, turn: Turn) -> AsyncGene
     for number, passage in enumerate(turn.passages, 1):
         yield CitationFrame(number=number, score=passage.score, citation=passage.citation)
     speech = _Speech()
-    async for piece in speech.pieces(model, turn):
-        yield TokenFrame(text=piece)
-    said = "".join(speech.said)
     try:
-        async with db.tenant_session(turn.principal.mandate_id) as session:
-            kept = await _keep(session, turn, said, speech)
-    except StoreUnavailable as error:  # the words are out; only remembering them failed
-        emit("house.store.unavailable", component="answers", error=type(error).__name__)
-        kept = False
+        async for piece in speech.pieces(model, turn):
+            yield TokenFrame(text=piece)
+    except (
+        GeneratorExit,
+        asyncio.CancelledError,
+    ):  # the reader left; what was said is remembered all the same
+        speech.complete = False
+        with CancelScope(shield=True):
+            await _kept(db, turn, speech)
+        raise
+    kept = await _kept(db, turn, speech)
     yield DoneFrame(
         turn_id=turn.id,
         conversation_id=turn.conversation_id,
@@ -179,6 +184,17 @@ def _shortened(text: str) -> str:
     return plain[:EXTRACT_CHARACTERS].rsplit(" ", 1)[0] + " …"
 
 
+async def _kept(db: Database, turn: Turn, speech: _Speech) -> bool:
+    # Not on the loop: looking for secrets in a long answer takes its time.
+    said = await asyncio.to_thread(_storable, "".join(speech.said))
+    try:
+        async with db.tenant_session(turn.principal.mandate_id) as session:
+            return bool(said) and await _keep(session, turn, said, speech)
+    except StoreUnavailable as error:  # the words are out; only remembering them failed
+        emit("house.store.unavailable", component="answers", error=type(error).__name__)
+        return False
+
+
 async def _keep(session: AsyncSession, turn: Turn, said: str, speech: _Speech) -> bool:
     """False when something the answer draws on was erased while it was made: then nothing of it is kept either."""
     principal = turn.principal
@@ -193,7 +209,7 @@ async def _keep(session: AsyncSession, turn: Turn, said: str, speech: _Speech) -
         asked_by=principal.name,
         user_id=principal.user_id,
         question=_storable(turn.asked.question),
-        text=_storable(said),
+        text=said,
         model=speech.model or EXTRACTS_MODEL,
         complete=speech.complete,
     )

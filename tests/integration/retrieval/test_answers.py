@@ -1,5 +1,6 @@
 """Answers: streamed, cited by what entered the prompt, kept per turn, honest about who spoke and how it ended."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -16,6 +17,7 @@ from gateway.corpus.chat import ChatModel
 from gateway.db import Database, new_id
 from gateway.insights import repository
 from tests.fixtures.chat_service import DONE, ChatService, chat_service, said
+from tests.fixtures.processes import until
 from tests.fixtures.tenants import TestMandate
 from tests.integration.retrieval.conftest import Shelf
 
@@ -287,6 +289,35 @@ async def test_an_answer_whose_source_is_erased_while_it_is_made_is_not_kept(
     answer = await ask(client, mandate, "when are refunds paid out")
     assert (answer.text, answer.done["kept"]) == ("Five days.", False)
     assert await kept(db, mandate, "answer") == []
+
+
+async def test_what_was_said_to_a_reader_who_left_is_kept_as_incomplete(
+    address: str, db: Database, mandate: TestMandate, shelf: Shelf, service: ChatService
+) -> None:
+    loaded = await shelf.put(mandate.id, "refunds", REFUNDS)
+    service.stream(said("Five da"), cut=True)
+    left = asyncio.Event()
+
+    async def go_on_thinking() -> None:
+        await left.wait()
+
+    service.after_answer = go_on_thinking
+    async with httpx.AsyncClient(base_url=address, headers=mandate.auth()) as reader:
+        asked = {"question": "when are refunds paid out"}
+        async with reader.stream("POST", "/v1/answers", json=asked) as answer:
+            async for line in answer.aiter_lines():
+                if "Five da" in line:
+                    break
+
+    async def remembered() -> bool:
+        return bool(await kept(db, mandate, "answer"))
+
+    await until(remembered, 10, "the turn")
+    left.set()
+    (row,) = await kept(db, mandate, "answer")
+    assert (row.text, row.complete) == ("Five da", False)
+    (citation,) = await kept(db, mandate, "citation")
+    assert citation.document_id == loaded.document_ids[0]
 
 
 @pytest.mark.parametrize("question", ["", "…", "x" * 1001])
