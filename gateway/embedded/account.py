@@ -9,7 +9,7 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.embedded.preflight import StartupRefused
+from gateway.embedded.preflight import StartupRefused, of_another_user
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,7 @@ def own_folder(folder: Path, account: Account | None) -> Path:
     owner = folder.stat().st_uid
     if account is None:
         if owner != os.geteuid():
-            raise StartupRefused(
-                f"The folder {folder} belongs to another user (uid {owner}): "
-                "start Catchment as that user, or choose another --data-dir."
-            )
+            raise of_another_user(folder)
     elif owner != account.uid:
         _hand_over(folder, account)
     folder.chmod(0o700)

@@ -27,6 +27,7 @@ def free_bytes(folder: Path) -> int:
 def check_folder(data_dir: Path) -> None:
     """Creates the data folder if needed and proves that we can write in it."""
     try:
+        str(data_dir).encode()  # it is written into addresses, settings and logs
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=data_dir, prefix=".write-check-"):
             pass
@@ -78,6 +79,13 @@ def disk_full(folder: Path) -> StartupRefused:
     megabytes = LEAST_FREE_BYTES // (1024 * 1024)
     return StartupRefused(
         f"The disk that holds {folder} is full: Catchment needs at least {megabytes} MB of free space to start."
+    )
+
+
+def of_another_user(folder: Path) -> StartupRefused:
+    return StartupRefused(
+        f"The folder {folder} belongs to another user (uid {folder.stat().st_uid}): "
+        "start Catchment as that user, or choose another --data-dir."
     )
 
 

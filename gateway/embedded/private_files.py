@@ -5,10 +5,15 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from gateway.embedded.preflight import of_another_user
+
 
 def private_folder(path: Path) -> Path:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
+    try:
+        path.chmod(0o700)
+    except PermissionError:
+        raise of_another_user(path) from None
     return path
 
 

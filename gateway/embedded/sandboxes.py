@@ -30,10 +30,7 @@ class Sandboxes:
     def kept(cls, data_dir: Path, configured: Sequence[str]) -> "Sandboxes":
         """On the ports of the last start, because stored delta links name them; on others if those are taken."""
         file = data_dir / "sandbox.json"
-        try:
-            known: dict[str, list[int]] = json.loads(file.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            known = {}
+        known = _known_ports(file)
         names = [name for name in available() if name not in configured]
         sockets = [[_listener(port) for port in (*known.get(name, []), 0, 0)[:2]] for name in names]
         ports = {
@@ -75,6 +72,15 @@ class Sandboxes:
     def described(self) -> Mapping[str, Mapping[str, str]]:
         """As instance.json says it."""
         return {each.authority: {"url": each.url, "control_url": each.control_url} for each in self.addresses}
+
+
+def _known_ports(file: Path) -> dict[str, list[int]]:
+    """Of the last start; whatever else the file may say, a demo starts without."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return {name: [int(port) for port in ports] for name, ports in found.items()}
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        return {}
 
 
 def _listener(wished: int) -> socket.socket:

@@ -63,6 +63,7 @@ def test_a_usable_folder_is_made_private_and_left_empty(tmp_path: Path) -> None:
         (Path("/etc/passwd/data"), "a file is in its place"),
         (Path("/tmp") / ("x" * 300), "cannot be written to"),
         (Path("/tmp/a\0b"), "is not a usable path"),
+        (Path("/tmp/a\udcffb"), "is not a usable path"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_refused(folder: Path, sentence: str) -> None:

@@ -165,7 +165,7 @@ def test_ports_are_kept_and_a_taken_one_is_replaced(tmp_path: Path) -> None:
     assert other.addresses[1:] == first.addresses[1:]
 
 
-@pytest.mark.parametrize("spoilt", ["{", '{"msft": [70000]}'])
+@pytest.mark.parametrize("spoilt", ["{", '{"msft": [70000]}', "[1]", '{"msft": ["a"]}', '{"msft": 1}'])
 def test_a_spoilt_file_is_no_reason_not_to_start(tmp_path: Path, spoilt: str) -> None:
     (tmp_path / "sandbox.json").write_text(spoilt)
     assert chosen(tmp_path).addresses
