@@ -88,6 +88,9 @@ class GoogleCalendar(ContainerSurface[CalendarEntry]):
         listed = datetime.fromisoformat(place.since)
         return place.kind == "sync" and self._workplace.clock() - listed > LISTED_AGAIN_AFTER
 
+    def described(self, container: CalendarEntry) -> str:
+        return container.name
+
     def left_out(self, item: Item) -> str | None:
         end = item.metadata.get("end")
         earliest = self._workplace.clock() - timedelta(days=self._policy.calendar_past_days)

@@ -107,6 +107,9 @@ class Drive(ContainerSurface[Shelf]):
             if token is None:
                 return found
 
+    def described(self, container: Shelf) -> str:
+        return container.name
+
     async def feed(self, container: Shelf, link: str | None) -> AsyncGenerator[Batch]:
         try:
             place = Place.read(link) if link else Place("folders", await self._start_token(container))

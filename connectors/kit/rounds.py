@@ -4,6 +4,7 @@ A round asks every container once. Its progress is the cursor: which container i
 listing. A container that lost its token, that is forbidden or gone, is that container's matter and nobody else's.
 """
 
+import hashlib
 import json
 import secrets
 import time
@@ -81,6 +82,7 @@ class Progress:
         self._tokens: dict[str, tuple[str, int]] = {
             container_id: (link, asked) for container_id, (link, asked) in said.get("t", {}).items()
         }
+        self._labels: dict[str, str] = dict(said.get("d", {}))
         self._next: dict[str, str] = dict(said.get("n", {}))
         self._failed: set[str] = set(said.get("x", ()))
 
@@ -98,6 +100,8 @@ class Progress:
             said["n"] = self._next
         if self._failed:
             said["x"] = sorted(self._failed)
+        if self._labels:
+            said["d"] = self._labels
         return json.dumps(said, separators=(",", ":"))
 
     def begin(self) -> None:
@@ -152,6 +156,15 @@ class Progress:
     def forget(self, container_id: str) -> None:
         self._next.pop(container_id, None)
         self._tokens.pop(container_id, None)
+        self._labels.pop(container_id, None)
+
+    def is_renamed(self, container_id: str, described: str) -> bool:
+        known = self._labels.get(container_id)
+        return bool(known and described) and known != _label(described)
+
+    def describe(self, container_id: str, described: str) -> None:
+        if described:
+            self._labels[container_id] = _label(described)
 
     def list_anew(self, container_id: str) -> None:
         self.forget(container_id)
@@ -159,6 +172,11 @@ class Progress:
             self._listing.add(container_id)
         elif not self._listing:
             self._listing = {container_id}
+
+
+def _label(described: str) -> str:
+    """Enough of it to tell that it changed."""
+    return hashlib.sha256(described.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 @dataclass
@@ -200,6 +218,11 @@ class ContainerSurface(ABC, Generic[C]):
         del container_id
         return None
 
+    def described(self, container: C) -> str:
+        """What its items say of it: its name, its path. When that changes it is listed anew, for nobody tells of its items."""
+        del container
+        return ""
+
     def left_out(self, item: Item) -> str | None:
         """What lies in a container that policy leaves out. Surfaces with windows and tiers know more reasons."""
         return "filtered" if item.container_id in self._excluded else None
@@ -221,6 +244,8 @@ class ContainerSurface(ABC, Generic[C]):
             yield page
         self._renew_outgrown(progress, todo)
         for container_id, container in todo.items():
+            if not progress.is_midway(container_id):
+                progress.describe(container_id, self.described(container))
             async for batch in self._batches(progress, container_id, container, tidings):
                 before = progress.text()
                 progress.advance(container_id, batch)
@@ -273,10 +298,13 @@ class ContainerSurface(ABC, Generic[C]):
     def _renew_outgrown(self, progress: Progress, todo: Mapping[str, C]) -> None:
         outgrown = [
             container_id
-            for container_id in todo
+            for container_id, container in todo.items()
             if (link := progress.token(container_id)) is not None
             and not progress.is_midway(container_id)
-            and self.outgrown(container_id, link)
+            and (
+                self.outgrown(container_id, link)
+                or progress.is_renamed(container_id, self.described(container))
+            )
         ]
         if not outgrown:
             return

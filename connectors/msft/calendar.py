@@ -67,6 +67,9 @@ class OutlookCalendar(ContainerSurface[Calendar]):
         began = moment(link.partition("|")[0])
         return began is None or abs(self._window()[0] - began) >= STEP
 
+    def described(self, container: Calendar) -> str:
+        return container.name
+
     def left_out(self, item: Item) -> str | None:
         """A single date whose day is no longer, or not yet, in the window; a series may reach into it from anywhere."""
         first, last = self._window()

@@ -114,6 +114,9 @@ class DriveSurface(ContainerSurface[Drive]):
         """A search that does not find a site is no proof that it is gone; the drive itself is asked."""
         return Drive(container_id)
 
+    def described(self, container: Drive) -> str:
+        return f"{container.site}/{container.name}" if container.name else ""
+
     async def feed(self, container: Drive, link: str | None) -> AsyncIterator[Batch]:
         params = None if link else {"$top": PAGE, "$select": SELECT}
         address = link or container.feed_path

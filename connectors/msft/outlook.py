@@ -102,6 +102,9 @@ class Outlook(ContainerSurface[Folder]):
 
     # -- messages
 
+    def described(self, container: Folder) -> str:
+        return container.path
+
     def _since(self) -> datetime:
         return self._clock() - timedelta(days=self._policy.mail_window_days)
 

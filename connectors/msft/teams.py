@@ -128,6 +128,9 @@ class Teams(ContainerSurface[Place]):
     def _since(self) -> datetime:
         return self._clock() - timedelta(days=self._policy.chat_window_days)
 
+    def described(self, container: Place) -> str:
+        return f"{container.team_name}/{container.name}" if container.name else ""
+
     def left_out(self, item: Item) -> str | None:
         if item.modified_at is not None and item.modified_at < self._since():
             return "outside_window"

@@ -114,3 +114,14 @@ def _absence(
         "generation": generation,
         "containers": None if containers is None else list(containers),
     }
+
+
+async def count_held(session: AsyncSession, data_source_id: UUID) -> int:
+    found = await session.scalar(
+        text(
+            "SELECT count(*) FROM remote_item WHERE mandate_id = :mandate_id "
+            "AND data_source_id = :data_source_id AND state = 'held'"
+        ),
+        {"mandate_id": tenant_of(session), "data_source_id": data_source_id},
+    )
+    return int(found or 0)

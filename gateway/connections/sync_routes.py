@@ -180,6 +180,9 @@ async def approve_held(
     """The loss is real: what was held is deleted now."""
     async with db.tenant_session(principal.mandate_id) as session:
         await service.visible(session, connection_id, principal)
+        known = {source.surface for source in await repository.sources_of(session, connection_id)}
+        if surface is not None and surface not in known:
+            raise NotFound(f"The connection has no surface {surface}.")
         return ApprovedOut(approved=await sync_service.approve_held(session, connection_id, surface))
 
 

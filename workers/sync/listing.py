@@ -30,7 +30,7 @@ from workers.sync.fence import Lost, fenced
 from workers.sync.handover import Sender
 from workers.sync.pages import PageWriter
 from workers.sync.progress import count
-from workers.sync.reconcile import PATIENCE_SECONDS, LeftOut, Verdict, bury, close_listing
+from workers.sync.reconcile import PATIENCE_SECONDS, LeftOut, Verdict, bury, close_listing, recount_held
 from workers.sync.room import room_for
 from workers.sync.slices import SurfaceSlice
 
@@ -211,6 +211,7 @@ class Walk:
                     )
                 applied.tally.deleted += verdict.deleted
                 applied.tally.held += verdict.held
+                await recount_held(session, source.id)
             await self._save(session, source, page, listing)
             if applied.pending or page.last:
                 await self._ask_for_downloads(session, source, urgent=mode == "delta" and applied.pending > 0)

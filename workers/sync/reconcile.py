@@ -92,6 +92,20 @@ async def close_listing(
     return Verdict(marked, 0)
 
 
+async def recount_held(session: AsyncSession, data_source_id: UUID) -> None:
+    """At the end of a round: some of what was held may have been seen again, ended for certain, or got company."""
+    source = await repository.find_source(session, data_source_id)
+    if source is None or source.held is None:
+        return
+    count = await absence.count_held(session, data_source_id)
+    if count == 0:
+        await repository.save_held(session, data_source_id, None)
+    elif count != source.held["count"]:
+        known = max(count, source.held["known"])
+        told = {"count": count, "known": known, "percent": round(100 * count / known, 1)}
+        await repository.save_held(session, data_source_id, source.held | told)
+
+
 async def _leave_out(
     session: AsyncSession,
     source: Row[Any],

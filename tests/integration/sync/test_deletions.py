@@ -64,6 +64,25 @@ async def test_a_held_item_that_is_seen_again_is_released(bank):
     assert await bank.corpus() == bank.world.truth()
 
 
+async def test_how_many_are_held_is_counted_anew_with_every_round(bank):
+    fill(bank.world)
+    await bank.sync()
+    await lose(bank, "f1", "f2", "f3")
+    await bank.sync()
+    bank.world.restore("f1")
+    await bank.sync()
+    held = (await bank.source()).held
+    assert (held["count"], held["known"], held["percent"]) == (2, 10, 20.0)
+    await lose(bank, "f4", "f5", "f6")
+    await bank.sync()
+    assert (await bank.source()).held["count"] == 5
+    for name in ("f2", "f3", "f4", "f5", "f6"):
+        bank.world.restore(name)
+    await bank.sync()
+    assert (await bank.source()).held is None
+    assert await bank.corpus() == bank.world.truth()
+
+
 @pytest.mark.parametrize("limit", [0, 30, 100])
 async def test_the_limit_is_the_policys(bank, limit):
     await bank.set_policy(lossLimitPercent=limit)

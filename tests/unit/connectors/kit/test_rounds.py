@@ -12,6 +12,7 @@ from connectors.kit.contract import (
     Item,
     ItemFailed,
     ItemGone,
+    ListingDue,
     Page,
     Tombstone,
     VendorUnavailable,
@@ -33,6 +34,7 @@ class Shelf(ContainerSurface[str]):
     excluded: set[str] = field(default_factory=set[str])
     too_old: Callable[[str, str], bool] = lambda _container, _link: False
     asked: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
+    names: dict[str, str] = field(default_factory=dict[str, str])
     censuses: int = 0
     census_keeps: bool = True
 
@@ -45,6 +47,9 @@ class Shelf(ContainerSurface[str]):
 
     def outgrown(self, container_id: str, link: str) -> bool:
         return self.too_old(container_id, link)
+
+    def described(self, container: str) -> str:
+        return self.names.get(container, "")
 
     async def feed(self, container: str, link: str | None) -> AsyncIterator[Batch]:
         while True:
@@ -212,6 +217,20 @@ async def test_a_window_that_moved_on_relists_its_containers_together() -> None:
         await walk(shelf, end)
     pages = await walk(shelf, lost.value.cursor)
     assert {one for page in pages for one in page.container_complete} == {"a", "b"}
+
+
+async def test_a_container_with_another_name_is_listed_once_more() -> None:
+    shelf = two()
+    shelf.names = {"a": "Before", "b": "Always"}
+    end = (await walk(shelf))[-1].next_cursor
+    assert "Before" not in end, "a cursor says nothing about what it leads to"
+    shelf.names["a"] = "After"
+    with pytest.raises(ListingDue) as due:
+        await walk(shelf, end)
+    pages = await walk(shelf, due.value.cursor)
+    assert [one for page in pages for one in page.container_complete] == ["a"]
+    again = await walk(shelf, pages[-1].next_cursor)
+    assert not any(page.listing for page in again)
 
 
 async def test_other_errors_pass_and_nothing_is_swallowed() -> None:
