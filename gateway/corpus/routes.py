@@ -9,6 +9,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import ValidationError
 
 from gateway.corpus import blob_repository, erasure, repository, service
 from gateway.corpus import erasure_repository as receipts
@@ -27,7 +28,7 @@ from gateway.corpus.schemas import (
 )
 from gateway.corpus.sniffing import sniff
 from gateway.db import Database
-from gateway.errors import InvalidRequest, NotFound
+from gateway.errors import InvalidRequest, NotFound, fields_invalid
 from gateway.http import Cursor, Limit
 from gateway.ingestion.facade import reindex
 from gateway.ingestion.routes import accept
@@ -37,6 +38,7 @@ from gateway.wire import Page, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["corpus"])
 
+LONGEST_NAME = 500  # characters of a file's name that serve as its title
 RECEIPT_SECONDS = 5  # an erasure done by then is answered with its receipt
 
 
@@ -85,19 +87,27 @@ async def upload_file(
 ) -> IngestionHandle:
     """Uploads one file and asks for it to be searchable. Without `sourceId` its content names it."""
     kept = await _keep(request, principal, _pieces(file), file.filename)
-    wanted = IngestionRequest(
-        source_kind="upload",
-        source_id=source_id or kept.blob.removeprefix("sha256:"),
-        content=BlobContent(blob=kept.blob),
-        title=title or file.filename or "",
-        mime_type=kept.mime_type,
-        scope=scope,
-        tags=[tag for entry in tags or [] for tag in entry.split(",") if tag],
-        neutralize=neutralize,
-    )
+    try:
+        wanted = IngestionRequest(
+            source_kind="upload",
+            source_id=source_id or kept.blob.removeprefix("sha256:"),
+            content=BlobContent(blob=kept.blob),
+            title=title or _as_title(file.filename),
+            mime_type=kept.mime_type,
+            scope=scope,
+            tags=[tag for entry in tags or [] for tag in entry.split(",") if tag],
+            neutralize=neutralize,
+        )
+    except ValidationError as error:
+        raise fields_invalid(error.errors()) from error
     handle = await accept(request, principal, wanted)
     response.status_code = 202 if handle.outcome == "queued" else 200
     return handle
+
+
+def _as_title(file_name: str | None) -> str:
+    """What a browser or a script called the file, as far as it can be shown."""
+    return "".join(letter for letter in file_name or "" if letter.isprintable())[:LONGEST_NAME]
 
 
 @router.get("/documents")

@@ -5,6 +5,7 @@ Containers (zip, OLE) say themselves what they contain; they are asked, since a 
 """
 
 import asyncio
+import codecs
 import mimetypes
 import re
 from functools import lru_cache
@@ -20,7 +21,14 @@ _VAGUE = {"text/plain", UNKNOWN, "application/x-empty", "inode/x-empty"}
 _MARKDOWN = {".md", ".markdown", ".mdown"}
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "message/rfc822", "application/rtf")
 # Bytes do not tell these from each other: a log has columns too, and a page without a head looks like a template.
-_LOOSE = {"text/csv", "text/tsv", "application/x-yaml", "text/x-twig", "application/x-mimearchive"}
+_LOOSE = {
+    "text/csv",
+    "text/tsv",
+    "application/x-yaml",
+    "text/x-twig",
+    "application/x-mimearchive",
+    "application/x-pem-file",
+}
 _MARKED_UP = {".org", ".rst"}  # with the same stars, dashes and underlines as Markdown
 _NAMES = {
     ".txt": "text/plain",
@@ -42,6 +50,8 @@ _OFFICE_PARTS = {
     b"ppt/presentation": f"{_OOXML}.presentationml.presentation",
     b"xl/workbook": f"{_OOXML}.spreadsheetml.sheet",
 }
+_SAMPLE = 64 * 1024
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _LOCAL_HEADER = b"PK\x03\x04"
 _NAME_AT = 30  # of the first entry
 _LONGEST_TYPE = 200
@@ -68,15 +78,18 @@ def _identify(data: bytes, file_name: str | None) -> str:
     found = _magika().identify_bytes(data).output
     mime_type = found.mime_type or UNKNOWN
     suffix = PurePosixPath(file_name or "").suffix.lower()
-    if suffix in _MARKDOWN and (found.is_text or mime_type in _VAGUE):
+    if not found.is_text and _is_written(data):
+        mime_type = "text/plain"  # nothing but letters: whatever it resembles, it is a text
+    is_text = found.is_text or mime_type == "text/plain"
+    if suffix in _MARKDOWN and (is_text or mime_type in _VAGUE):
         return "text/markdown"
     if (
-        found.is_text
+        is_text
         and suffix in _NAMES
         and (mime_type in _LOOSE or (suffix in _MARKED_UP and mime_type == "text/markdown"))
     ):
         return _NAMES[suffix]
-    if mime_type in _VAGUE and found.is_text:
+    if mime_type in _VAGUE and is_text:
         guessed = _NAMES.get(suffix) or mimetypes.guess_type(file_name or "", strict=False)[0]
         return guessed if guessed and guessed.startswith(_TEXT_TYPES) else "text/plain"
     return mime_type
@@ -101,6 +114,16 @@ def _container(data: bytes) -> str | None:
         (data.rfind(name), mime) for name, mime in _OFFICE_PARTS.items()
     )  # the file's own list is at its end
     return mime if last >= 0 else None
+
+
+def _is_written(data: bytes) -> bool:
+    """UTF-8 without a control character but blanks, as far as one looks."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        sample = decoder.decode(data[:_SAMPLE], final=len(data) <= _SAMPLE)
+    except UnicodeDecodeError:
+        return False
+    return not _CONTROLS.search(sample)
 
 
 def _signed(data: bytes) -> str | None:

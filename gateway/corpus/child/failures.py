@@ -45,7 +45,7 @@ _LOADER_FAILED = 127  # how the dynamic loader leaves when there is no memory le
 
 def from_exit(status: int) -> ChildFailed:
     """What the exit status of a child that ended without an answer means (negative: the signal that ended it)."""
-    if status == -signal.SIGXCPU:
+    if status in {-signal.SIGPROF, -signal.SIGXCPU}:
         return ChildFailed("too_slow", "used up its processor time")
     if status in {-signal.SIGABRT, _LOADER_FAILED}:  # native code aborts when an allocation fails
         return ChildFailed("too_large", "ran out of memory")

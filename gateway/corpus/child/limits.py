@@ -5,6 +5,7 @@ the file, anew for each task, within hard limits that no child can raise.
 """
 
 import resource
+import signal
 from dataclasses import dataclass
 
 MIB = 1 << 20
@@ -38,17 +39,14 @@ class Limits:
     def grant(self, size: int) -> None:
         """What a file of this size may use. A resident child gets it anew for each task; the hard limits still end it.
 
-        The kernel counts processor time by sampling and runs ahead of the usage it reports (by 1 to 5 % on a busy machine,
-        and that adds up over tasks), so half as much again is allowed for what was used before. The wall clock bounds a
-        task anyway.
+        Processor time is counted by a timer that begins here. A limit on the whole life would have to know what was used
+        before, and the kernel's count runs ahead of the usage it reports, more with every task.
         """
         memory = min(self.memory_bytes, self.memory_bytes_at_first + self.memory_bytes_per_byte * size)
         resource.setrlimit(resource.RLIMIT_AS, (memory, self.memory_bytes))
         seconds = min(
             self.cpu_seconds, self.cpu_seconds_at_first + int(self.cpu_seconds_per_mib * size / MIB)
         )
-        usage = resource.getrusage(resource.RUSAGE_SELF)
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        used = usage.ru_utime + usage.ru_stime
-        soft = min(hard, int(1.5 * used) + 1 + seconds)
-        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+        signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -51,6 +51,23 @@ async def test_an_uploaded_file_becomes_a_document_that_can_be_browsed(client, m
     assert (again.status_code, again.json()["outcome"]) == (200, "duplicate")
 
 
+@pytest.mark.parametrize(
+    "name", ["nul\x00.txt", "../../etc/passwd", "l" * 1500 + ".txt", "\u202egpj.exe.txt", " "]
+)
+async def test_a_hostile_file_name_is_shown_as_far_as_it_can_be(client, mandate, name):
+    answer = await upload(client, mandate, f"words of {len(name)}".encode(), name=name)
+    assert answer.status_code == 202, answer.text
+    shown = await client.get(f"/v1/documents/{answer.json()['documentId']}", headers=mandate.auth())
+    assert len(shown.json()["title"]) <= 500
+    assert all(letter.isprintable() for letter in shown.json()["title"])
+
+
+@pytest.mark.parametrize("fields", [{"sourceId": "x" * 3000}, {"title": "a\x00b"}, {"tags": "t" * 5000}])
+async def test_fields_of_an_upload_that_cannot_be_kept_are_named(client, mandate, fields):
+    answer = await upload(client, mandate, **fields)
+    assert (answer.status_code, answer.json()["code"]) == (422, "request.invalid"), answer.text
+
+
 @pytest.mark.parametrize("said", ["text/plain\r\n\r\n;<script>", "текст/plain", "text/plain; a=\rX-Evil: 1"])
 async def test_a_type_that_fits_no_header_is_not_repeated_in_one(client, mandate, owner, bench, said):
     body = {"sourceKind": "paste", "sourceId": said, "content": {"text": "Some text."}, "mimeType": said}

@@ -11,6 +11,7 @@ from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import Draft, Places
 
 _DEEPEST = 200
+_MOST_CHARACTERS = 50_000_000  # a long name is said again with every value under it
 
 
 class _Value(NamedTuple):
@@ -27,7 +28,11 @@ def read(source: Source) -> Extracted:
         raise TaskFailed("damaged", "nested too deeply") from error
     lines: list[str] = []
     places: list[tuple[str, ...]] = []
+    length = 0
     for number, value in enumerate(values):
+        length += sum(map(len, value.names)) + len(value.text)
+        if length > _MOST_CHARACTERS:
+            raise TaskFailed("too_large", "its names are said too often")
         if number and _item(value) != _item(values[number - 1]):
             lines.append("")  # each item of a list is a paragraph
             places.append(value.steps)

@@ -24,7 +24,7 @@ def read(source: Source) -> Extracted:
     notebook = cast("dict[str, Any]", content)
     if len(notebook["cells"]) > _MOST_CELLS:
         raise TaskFailed("too_large", f"{len(notebook['cells'])} cells")
-    language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language") or "python").lower()
+    language = _language(notebook)
     draft = Draft({"kind": "text"})
     for number, cell in enumerate(cast("list[Any]", notebook["cells"]), start=1):
         if isinstance(cell, dict):
@@ -32,12 +32,22 @@ def read(source: Source) -> Extracted:
     return draft.finish()
 
 
+def _language(notebook: dict[str, Any]) -> str:
+    said: Any = notebook
+    for name in ("metadata", "kernelspec", "language"):
+        said = cast("dict[str, Any]", said).get(name) if isinstance(said, dict) else None
+    return said.lower() if isinstance(said, str) and said else "python"
+
+
 def _cell(draft: Draft, cell: dict[str, Any], number: int, language: str, source: Source) -> None:
     text = plain.clean(_joined(cell.get("source"))).strip("\n")
     if cell.get("cell_type") == "code":
         region = SourceLines(newline_offsets(text), OffsetMap.plain(len(text), 0))
         draft.code(text, language, region, path=source.file_name, cell=number)
-        outputs = [_output(output) for output in cell.get("outputs") or [] if isinstance(output, dict)]
+        said: Any = cell.get("outputs")
+        outputs = (
+            [_output(output) for output in said if isinstance(output, dict)] if isinstance(said, list) else []
+        )
         draft.part()
         draft.block("\n".join(filter(None, outputs))[:_LONGEST_OUTPUT], cell=number)
     elif text.strip():

@@ -206,9 +206,10 @@ def _flat(container: Any) -> Iterator[Any]:
 
 def _boxes(paragraph: Any) -> Iterator[Any]:
     """Text boxes anchored in this paragraph; each is stored a second time for older programs, which is skipped."""
+    around = next(paragraph.iterancestors(f"{_W}txbxContent"), None)
     for box in paragraph.iter(f"{_W}txbxContent"):
         inside = (ancestor.tag for ancestor in box.iterancestors())
-        if _FALLBACK not in inside and next(box.iterancestors(f"{_W}txbxContent"), None) is None:
+        if _FALLBACK not in inside and next(box.iterancestors(f"{_W}txbxContent"), None) is around:
             yield box
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import text as plain
@@ -11,6 +12,7 @@ from workers.pipeline.formats.draft import Draft, Places
 from workers.pipeline.formats.hardened import parse_xml
 
 Path = tuple[str, ...]
+_MOST_STEPS = 10_000_000  # of all paths together
 
 
 def read(source: Source) -> Extracted:
@@ -18,7 +20,11 @@ def read(source: Source) -> Extracted:
     lines: list[str] = []
     places: list[Path] = []
     previous: Path | None = None
+    steps = 0
     for path, name, words in _values(root):
+        steps += len(path)
+        if steps > _MOST_STEPS:
+            raise TaskFailed("too_large", "too many elements too deep inside")
         if previous is not None and path[:-1] != previous[:-1]:
             lines.append("")  # children of one element belong together
             places.append(path)

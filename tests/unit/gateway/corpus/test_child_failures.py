@@ -12,6 +12,7 @@ from gateway.corpus.child.failures import from_exit
     ("status", "reason"),
     [
         (-signal.SIGXCPU, "too_slow"),
+        (-signal.SIGPROF, "too_slow"),
         (-signal.SIGABRT, "too_large"),
         (127, "too_large"),  # the dynamic loader found no memory
         (-signal.SIGXFSZ, "output_limit"),

@@ -52,6 +52,12 @@ def test_hidden_text_of_a_word_file_is_left_out():
     assert seen(word(hidden + shown), _DOCX) == "rule one"
 
 
+def test_a_text_box_inside_a_text_box_is_read():
+    inner = "<w:txbxContent><w:p><w:r><w:t>inner</w:t></w:r></w:p></w:txbxContent>"
+    outer = f"<w:r><w:txbxContent><w:p><w:r><w:t>outer</w:t>{inner}</w:r></w:p></w:txbxContent></w:r>"
+    assert seen(word(outer), _DOCX) == "outer\n\ninner"
+
+
 def test_an_indented_paragraph_is_no_list_item():
     assert seen(word("<w:r><w:t>indented</w:t></w:r>", style="List Paragraph"), _DOCX) == "indented"
     assert seen(word("<w:r><w:t>listed</w:t></w:r>", style="List Bullet"), _DOCX) == "- listed"
@@ -150,6 +156,24 @@ def test_the_error_of_a_notebook_cell_is_read():
     assert "KeyError: 'area'" in seen(json.dumps({"cells": [cell]}), "application/x-ipynb+json")
 
 
+def test_a_notebook_with_odd_parts_is_read_as_far_as_it_can_be():
+    notebook = {"cells": [{"cell_type": "code", "source": "x = 1", "outputs": 5}, 7], "metadata": [1]}
+    assert seen(json.dumps(notebook), "application/x-ipynb+json") == "x = 1"
+
+
+@pytest.mark.parametrize(
+    ("data", "mime_type"),
+    [
+        (json.dumps({"k" * 100_000: list(range(1000))}).encode(), "application/json"),
+        (b"<a>" * 240 + b"<b>x</b>" * 50_000 + b"</a>" * 240, "application/xml"),
+    ],
+)
+def test_names_that_are_said_with_every_value_are_counted(data: bytes, mime_type: str):
+    with pytest.raises(TaskFailed) as refused:
+        read(data, mime_type)
+    assert refused.value.reason == "too_large"
+
+
 @pytest.mark.parametrize("columns", [2, 3])
 def test_columns_written_row_by_row_are_read_column_by_column(columns: int):
     width = 500 / columns
@@ -198,6 +222,8 @@ async def test_where_bytes_cannot_tell_the_name_does():
             "notes.org",
             "org",
         ),
+        (b"[" * 2000 + b"\n\nwords", "brackets.md", "markdown"),
+        (b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "chain.txt", "text"),
         (b"@article{x, title={T}, author={A}}\n", "refs.bib", "text"),
     ):
         assert format_of(await sniff(data, name), name).name == format_name, name
