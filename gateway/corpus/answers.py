@@ -233,11 +233,11 @@ async def conversation(
     principal: Principal,
     *,
     limit: int,
-    before: tuple[datetime, UUID] | None,
+    after: tuple[datetime, UUID] | None,
 ) -> list[TurnOut]:
     """The newest turns, newest first, each with what it was given."""
-    turns = await _turns(session, conversation_id, principal, limit=limit, before=before)
-    if not turns and before is None:
+    turns = await _turns(session, conversation_id, principal, limit=limit, after=after)
+    if not turns and after is None:
         raise NotFound(f"There is no conversation {conversation_id} of yours.")
     cited: dict[str, list[UUID]] = {}
     for row in await repository.cited_chunks(session, [str(turn.turn_id) for turn in turns]):
@@ -251,13 +251,13 @@ async def _turns(
     principal: Principal,
     *,
     limit: int,
-    before: tuple[datetime, UUID] | None = None,
+    after: tuple[datetime, UUID] | None = None,
 ) -> list[TurnOut]:
     owner = await repository.conversation_owner(session, conversation_id)
     if owner is not None and owner != principal.name:
         raise NotFound(f"There is no conversation {conversation_id} of yours.")
     rows = await repository.conversation(
-        session, conversation_id, principal.name, principal.user_id, limit=limit, before=before
+        session, conversation_id, principal.name, principal.user_id, limit=limit, after=after
     )
     return [
         TurnOut(

@@ -85,7 +85,7 @@ async def get_conversation(
             conversation_id,
             principal,
             limit=limit + 1,
-            before=decode_cursor(cursor) if cursor else None,
+            after=decode_cursor(cursor) if cursor else None,
         )
     shown = turns[:limit]
     earlier = encode_cursor(shown[-1].created_at, shown[-1].turn_id) if len(turns) > limit else None

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus import search_repository, service
 from gateway.corpus.blobs import BlobStore
-from gateway.corpus.entries_repository import WRITTEN, find_entry
+from gateway.corpus.entries_repository import WRITTEN, find_entry, find_written
 from gateway.corpus.entries_schemas import EntryAnswer, EntryIn, EntryOut, EntryPatch, EntryRow
 from gateway.corpus.lexical.terms import query_terms
 from gateway.corpus.schemas import DocumentPatch
@@ -39,7 +39,7 @@ _shelves = Shelves(
 
 
 async def readable(session: AsyncSession, entry_id: UUID, principal: Principal) -> Row[Any]:
-    row = await find_entry(session, entry_id, visible_to=principal)
+    row = await find_entry(session, entry_id, principal.user_id)
     if row is None:
         raise NotFound(f"There is no entry {entry_id} here.")
     return row
@@ -119,7 +119,7 @@ async def entry_answer(
     blobs: BlobStore,
 ) -> EntryAnswer:
     """To who was allowed to write it; an admin may do so in a feature instance without being a member."""
-    row = await find_entry(session, entry_id)
+    row = await find_written(session, entry_id)
     if row is None:
         raise NotFound(f"There is no entry {entry_id} here.")
     shown = await entry_out(session, row, principal, blobs)

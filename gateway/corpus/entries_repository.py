@@ -12,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus.repository import VISIBLE
 from gateway.db import tenant_of
-from gateway.tenancy.principal import Principal
 
 # What the browser shows: hand-written entries, and what managed sources and uploads bring under the name of their kind.
 MANAGED = {"web_page": "url_crawl", "upload": "file_upload", "mcp_resource": "mcp", "repo_file": "repo"}
@@ -149,23 +148,19 @@ async def browse_entries(
     return list(rows), totals
 
 
-async def find_entry(
-    session: AsyncSession, entry_id: UUID, *, visible_to: Principal | None = None
-) -> Row[Any] | None:
-    rows = await session.execute(
-        text(
-            f"""
-            SELECT {_SHOWN}, t.text AS kept_text FROM document d
-            LEFT JOIN document_text t ON t.mandate_id = d.mandate_id AND t.document_id = d.id
-            WHERE d.mandate_id = :mandate_id AND d.id = :id AND d.source_kind = ANY(:kinds)
-              {f"AND {VISIBLE}" if visible_to else ""}
-            """
-        ),
-        {
-            "mandate_id": tenant_of(session),
-            "id": entry_id,
-            "kinds": list(KINDS),
-            **({"viewer": visible_to.user_id} if visible_to else {}),
-        },
-    )
-    return rows.one_or_none()
+_ONE = f"""
+SELECT {_SHOWN}, t.text AS kept_text FROM document d
+LEFT JOIN document_text t ON t.mandate_id = d.mandate_id AND t.document_id = d.id
+WHERE d.mandate_id = :mandate_id AND d.id = :id AND d.source_kind = ANY(:kinds)
+"""
+
+
+async def find_entry(session: AsyncSession, entry_id: UUID, viewer: UUID | None) -> Row[Any] | None:
+    values = {"mandate_id": tenant_of(session), "id": entry_id, "viewer": viewer, "kinds": list(KINDS)}
+    return (await session.execute(text(f"{_ONE} AND {VISIBLE}"), values)).one_or_none()
+
+
+async def find_written(session: AsyncSession, entry_id: UUID) -> Row[Any] | None:
+    """For who has just been allowed to write it, whether they may look for it or not."""
+    values = {"mandate_id": tenant_of(session), "id": entry_id, "kinds": list(KINDS)}
+    return (await session.execute(text(_ONE), values)).one_or_none()

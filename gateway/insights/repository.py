@@ -230,7 +230,7 @@ async def conversation(
     viewer: UUID | None,
     *,
     limit: int,
-    before: tuple[datetime, UUID] | None = None,
+    after: tuple[datetime, UUID] | None = None,
 ) -> list[Row[Any]]:
     """The newest turns of a conversation, newest first. Nobody reads another's.
 
@@ -254,8 +254,8 @@ async def conversation(
         asked_by=asked_by,
         viewer=viewer,
         limit=limit,
-        at=before and before[0],
-        id=before and before[1],
+        at=after and after[0],
+        id=after and after[1],
     )
 
 
