@@ -135,7 +135,7 @@ def walk_commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 def commands() -> str:
     import typer.main  # noqa: PLC0415
 
-    from gateway.cli import app  # noqa: PLC0415
+    from gateway.commands.tree import app  # noqa: PLC0415
 
     def takes(command: Any) -> str:
         shown: list[str] = []

@@ -42,7 +42,7 @@ GENERATE = _load_generator()
 def _commands() -> dict[str, Any]:
     import typer.main
 
-    from gateway.cli import app
+    from gateway.commands.tree import app
 
     return dict(GENERATE.walk_commands(typer.main.get_command(app), "catchment"))
 
