@@ -22,20 +22,18 @@ class _Value(NamedTuple):
 
 def read(source: Source) -> Extracted:
     text = plain.decode(source)
-    try:
-        values = [value for content in _documents(text) for value in _values(content)]
-    except RecursionError as error:
-        raise TaskFailed("damaged", "nested too deeply") from error
     lines: list[str] = []
     places: list[tuple[str, ...]] = []
     length = 0
-    for number, value in enumerate(values):
+    item: tuple[str, ...] | None = None
+    for value in _values(_document(text)):
         length += sum(map(len, value.names)) + len(value.text)
         if length > _MOST_CHARACTERS:
             raise TaskFailed("too_large", "its names are said too often")
-        if number and _item(value) != _item(values[number - 1]):
+        if item is not None and _item(value) != item:
             lines.append("")  # each item of a list is a paragraph
             places.append(value.steps)
+        item = _item(value)
         name = ".".join(value.names)
         words = plain.clean(value.text).strip()
         for line in (f"{name}: {words}" if name else words).split("\n"):
@@ -55,33 +53,49 @@ def common_pointer(first: tuple[str, ...], last: tuple[str, ...]) -> dict[str, A
     return {"pointer": "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)}
 
 
-def _documents(text: str) -> Iterator[Any]:
-    """One document, or one per line."""
+def _document(text: str) -> Any:
+    """The one in it, or a list of one per line."""
     try:
-        yield json.loads(text)
+        return json.loads(text)
+    except RecursionError as error:
+        raise TaskFailed("damaged", "nested too deeply") from error
     except ValueError as error:
-        lines = [line for line in text.split("\n") if line.strip()]
         try:
-            yield [json.loads(line) for line in lines]
-        except ValueError:
+            return [json.loads(line) for line in text.split("\n") if line.strip()]
+        except (ValueError, RecursionError):
             raise TaskFailed("damaged", "not JSON") from error
 
 
 def _values(content: Any) -> Iterator[_Value]:
-    stack: list[tuple[Any, tuple[str, ...], tuple[str, ...]]] = [(content, (), ())]
+    """Values in their order. What waits is held as iterators: a list of a million numbers waits as one."""
+    stack: list[Iterator[tuple[Any, tuple[str, ...], tuple[str, ...]]]] = [iter([(content, (), ())])]
     while stack:
-        value, steps, names = stack.pop()
+        if (found := next(stack[-1], None)) is None:
+            stack.pop()
+            continue
+        value, steps, names = found
         if len(steps) > _DEEPEST:
             raise TaskFailed("damaged", "nested too deeply")
         if isinstance(value, dict):
-            members = cast("dict[str, Any]", value).items()
-            stack += reversed([(child, (*steps, key), (*names, key)) for key, child in members])
+            stack.append(_members(cast("dict[str, Any]", value), steps, names))
         elif isinstance(value, list):
-            items = cast("list[Any]", value)
-            stack += reversed([(child, (*steps, str(n)), names) for n, child in enumerate(items)])
+            stack.append(_items(cast("list[Any]", value), steps, names))
         elif value is not None and value != "":
-            text = value if isinstance(value, str) else json.dumps(value)
-            yield _Value(steps, names, text)
+            yield _Value(steps, names, value if isinstance(value, str) else json.dumps(value))
+
+
+def _members(
+    value: dict[str, Any], steps: tuple[str, ...], names: tuple[str, ...]
+) -> Iterator[tuple[Any, tuple[str, ...], tuple[str, ...]]]:
+    for key, child in value.items():
+        yield child, (*steps, key), (*names, key)
+
+
+def _items(
+    value: list[Any], steps: tuple[str, ...], names: tuple[str, ...]
+) -> Iterator[tuple[Any, tuple[str, ...], tuple[str, ...]]]:
+    for number, child in enumerate(value):
+        yield child, (*steps, str(number)), names
 
 
 def _item(value: _Value) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from workers.pipeline.formats.draft import Draft, Places
 from workers.pipeline.formats.hardened import parse_xml
 
 Path = tuple[str, ...]
-_MOST_STEPS = 10_000_000  # of all paths together
+_MOST_STEPS = 5_000_000  # of all paths together
 
 
 def read(source: Source) -> Extracted:
@@ -51,27 +51,28 @@ def _without_declaration(text: str) -> str:
 
 def _values(root: Any) -> Iterator[tuple[Path, str, str]]:
     """(path, name, words) of elements with words of their own; mixed content is read as one."""
-    stack: list[tuple[Any, Path]] = [(root, (_name(root),))]
+    stack: list[Iterator[tuple[Any, Path]]] = [iter([(root, (_name(root),))])]
     while stack:
-        element, path = stack.pop()
+        if (found := next(stack[-1], None)) is None:
+            stack.pop()
+            continue
+        element, path = found
         for key, value in element.attrib.items():
             if value.strip():
                 name = key.rpartition("}")[2]
                 yield (*path, f"@{name}"), f"{_name(element)}@{name}", " ".join(value.split())
         children = [child for child in element if isinstance(child.tag, str)]
-        mixed = children and _has_words(element, children)
-        if not children or mixed:
-            words = " ".join(_words(element).split())
-            if words:
-                yield path, _name(element), words
-        if mixed:
-            continue
-        counts: Counter[str] = Counter()
-        below: list[tuple[Any, Path]] = []
-        for child in children:
-            counts[_name(child)] += 1  # counted here: asking lxml for a path counts all siblings each time
-            below.append((child, (*path, f"{_name(child)}[{counts[_name(child)]}]")))
-        stack += reversed(below)
+        if children and not _has_words(element, children):
+            stack.append(_below(children, path))
+        elif words := " ".join(_words(element).split()):
+            yield path, _name(element), words
+
+
+def _below(children: list[Any], path: Path) -> Iterator[tuple[Any, Path]]:
+    counts: Counter[str] = Counter()
+    for child in children:
+        counts[_name(child)] += 1  # counted here: asking lxml for a path counts all siblings each time
+        yield child, (*path, f"{_name(child)}[{counts[_name(child)]}]")
 
 
 def _words(element: Any) -> str:
