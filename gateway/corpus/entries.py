@@ -5,11 +5,9 @@ that changed, and its id and its citations stay.
 """
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 from pydantic import ValidationError
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -19,8 +17,9 @@ from gateway.corpus.blobs import BlobStore
 from gateway.corpus.entries_repository import WRITTEN, find_entry, find_written
 from gateway.corpus.entries_schemas import EntryAnswer, EntryIn, EntryOut, EntryPatch, EntryRow
 from gateway.corpus.lexical.terms import query_terms
+from gateway.corpus.phrases import holding_all
 from gateway.corpus.schemas import DocumentPatch
-from gateway.corpus.shelves import Postings, Shelves
+from gateway.corpus.shelves import Shelves
 from gateway.db import Database, new_id, raw_connection
 from gateway.errors import ContentInvalid, NotFound, fields_invalid
 from gateway.ingestion.facade import request_ingestion
@@ -139,19 +138,7 @@ async def chunks_with(db: Database, mandate_id: UUID, q: str) -> list[int]:
         groups = query_terms(q, state.languages)
         terms = sorted({term for group in groups for term in group})
         postings = await _shelves.read(connection, mandate_id, terms)
-    return await asyncio.to_thread(_holding_all, postings, groups)
-
-
-def _holding_all(postings: Postings, groups: Sequence[Sequence[str]]) -> list[int]:
-    shelf = postings.kept.shelf
-    places = np.full(len(shelf), bool(groups))
-    for group in groups:
-        holding = np.zeros(len(shelf), np.bool_)
-        for term in group:
-            if (impact := postings.impact(term)) is not None:
-                holding[impact.held_at()] = True
-        places &= holding
-    return shelf.chunk_numbers[places].tolist()
+    return (await asyncio.to_thread(holding_all, postings, groups)).tolist()
 
 
 def entry_row(row: Row[Any]) -> EntryRow:

@@ -9,7 +9,6 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import reduce
 from itertools import islice
 from typing import NamedTuple
 
@@ -67,7 +66,7 @@ async def phrase_holders(
     """Visible chunks that hold a phrase, with the share of the query it is. `only` are all that is visible."""
     holders: dict[int, float] = {}
     for phrase in phrases:
-        together = await asyncio.to_thread(_holding_all, postings, phrase.groups, only)
+        together = await asyncio.to_thread(_together, postings, phrase.groups, only)
         if not together:
             continue
         scores = await postings.score(phrase.groups, 0)
@@ -83,17 +82,19 @@ def _quoting(texts: Sequence[tuple[int, str]], phrase: str) -> list[int]:
     return [number for number, text in texts if wanted in folded(text)]
 
 
-def _holding_all(postings: Postings, groups: Groups, only: Sequence[int] | None) -> list[int]:
-    """Chunks with every word, whatever their order."""
+def holding_all(postings: Postings, groups: Groups) -> NDArray[np.int64]:
+    """Numbers of the chunks with every word, whatever their order; none for no words."""
     shelf = postings.kept.shelf
+    places = np.full(len(shelf), bool(groups))
+    for group in groups:
+        holding = np.zeros(len(shelf), np.bool_)
+        for term in group:
+            if (impact := postings.impact(term)) is not None:
+                holding[impact.held_at()] = True
+        places &= holding
+    return shelf.chunk_numbers[places]
 
-    def places(group: Sequence[str]) -> NDArray[np.int64]:
-        found = [impact.held_at() for term in group if (impact := postings.impact(term))]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
 
-    if not groups:
-        return []
-    together = shelf.chunk_numbers[reduce(np.intersect1d, map(places, groups))]
-    if only is not None:
-        together = np.intersect1d(together, np.asarray(only, np.int64))
-    return together.tolist()
+def _together(postings: Postings, groups: Groups, only: Sequence[int] | None) -> list[int]:
+    together = holding_all(postings, groups)
+    return (together if only is None else together[np.isin(together, only)]).tolist()
