@@ -5,10 +5,11 @@ no id, unknown object, bad request – is logged and dropped: it must not stand 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, StrictBool, ValidationError
 from pydantic.alias_generators import to_camel
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -16,8 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.connections import repository as connections
 from gateway.connections import service as connection_service
 from gateway.corpus import erasure_repository
-from gateway.corpus.erasure import begin_erasure, enqueue_erasure
-from gateway.db import Database, emit_on_commit
+from gateway.corpus.erasure import Subject, begin_erasure, enqueue_erasure
+from gateway.db import Database, emit_on_commit, tenant_of
 from gateway.errors import CatchmentError, EventInvalid, LegalHold
 from gateway.ingestion import ledger_repository as ledger
 from gateway.ingestion import repository
@@ -35,9 +36,12 @@ class _Payload(Wire):
 
 
 class FileDeleted(_Payload):
-    source_id: Identifier
+    """One file, or with `dataSourceId` all that came from a source."""
+
+    source_id: Identifier | None = None
     source_kind: SourceKind = "upload"
     connection_id: UUID | None = None
+    data_source_id: UUID | None = None
 
 
 class ConnectionEstablished(_Payload):
@@ -54,6 +58,11 @@ class MembershipChanged(_Payload):
 
     user_id: UUID
     role: str | None
+    erase: StrictBool = False  # of who left: all that is theirs, not their connections alone
+
+
+class MandateUpdated(_Payload):
+    erase: StrictBool = False
 
 
 class KnowledgeIngestionConsumer:
@@ -65,6 +74,7 @@ class KnowledgeIngestionConsumer:
             "ConnectionEstablished": self._connection_established,
             "ConnectionRevoked": self._connection_revoked,
             "MembershipChanged": self._membership_changed,
+            "MandateUpdated": self._mandate_updated,
         }
 
     async def consume(self, mandate_id: UUID, event_ids: Sequence[UUID]) -> None:
@@ -98,10 +108,18 @@ class KnowledgeIngestionConsumer:
 
     async def _file_deleted(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         gone = FileDeleted.model_validate(payload)
+        if gone.data_source_id is not None:
+            await self._erase(session, "source", gone.data_source_id, "FileDeleted")
+        if gone.source_id is None:
+            if gone.data_source_id is None:
+                raise EventInvalid("neither a sourceId nor a dataSourceId is given")
+            return
         key = (gone.connection_id, gone.source_kind, gone.source_id)
         for document_id in await repository.documents_of_source(session, key):
-            receipt_id = await begin_erasure(session, "document", str(document_id), "FileDeleted")
-            await enqueue_erasure(session, receipt_id)
+            await self._erase(session, "document", document_id, "FileDeleted")
+
+    async def _erase(self, session: AsyncSession, subject: Subject, subject_id: UUID, reason: str) -> None:
+        await enqueue_erasure(session, await begin_erasure(session, subject, str(subject_id), reason))
 
     async def _connection_established(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         await connection_service.welcome(session, ConnectionEstablished.model_validate(payload).connection_id)
@@ -111,12 +129,21 @@ class KnowledgeIngestionConsumer:
         await self._end_connection(session, revoked.connection_id, revoked.reason)
 
     async def _membership_changed(self, session: AsyncSession, payload: dict[str, Any]) -> None:
-        """Who leaves takes their connections along."""
+        """Who leaves takes their connections along, and all that is theirs if that is said."""
         changed = MembershipChanged.model_validate(payload)
         if changed.role is not None:
             return
+        if changed.erase:
+            with suppress(LegalHold):  # then they are let go without it, as below
+                await self._erase(session, "user", changed.user_id, "MembershipChanged")
+                return
         for connection_id in await erasure_repository.connections_of(session, "user", str(changed.user_id)):
             await self._end_connection(session, connection_id, "member left")
+
+    async def _mandate_updated(self, session: AsyncSession, payload: dict[str, Any]) -> None:
+        if not MandateUpdated.model_validate(payload).erase:
+            raise EventInvalid("nothing subscribes to this event")
+        await self._erase(session, "mandate", tenant_of(session), "MandateUpdated")
 
     async def _end_connection(self, session: AsyncSession, connection_id: UUID, reason: str) -> None:
         row = await connections.find(session, connection_id)

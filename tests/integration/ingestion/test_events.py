@@ -1,5 +1,7 @@
 """Domain events: kept with the caller's commit, consumed at least once, and none that is unusable stands in the way."""
 
+from typing import Any
+
 import pytest
 from redis.asyncio import Redis
 from sqlalchemy.exc import OperationalError
@@ -78,6 +80,44 @@ async def test_a_revoked_connection_and_a_member_who_left_are_fenced_at_once(db,
     await say(db, tenant, "MembershipChanged", {"userId": str(tenant.user_id), "role": None})
     await relay.relay_outbox()
     assert {row.state for row in await rows_of(db, tenant, "SELECT state FROM connection")} == {"revoked"}
+
+
+async def test_who_left_is_erased_when_that_is_said_and_a_mandate_and_a_source_too(db, tenant, bench, relay):
+    other = new_id()
+    source = new_id()
+    await rows_of(
+        db,
+        tenant,
+        "INSERT INTO \"user\" (mandate_id, id, email, display_name) VALUES (:m, :u, 'eve@example.org', 'Eve') RETURNING id",
+        m=tenant.mandate_id,
+        u=other,
+    )
+    for who, name in ((tenant.user_id, "mine"), (other, "hers")):
+        await bench.hand_in(tenant, ask(tenant, name, f"words of {name}", scope="mandate", userId=str(who)))
+    await bench.hand_in(
+        tenant, ask(tenant, "listed", "words from a source", scope="mandate", dataSourceId=str(source))
+    )
+    await bench.drain(tenant)
+
+    async def after(event_type: str, **payload: Any) -> set[str]:
+        await say(db, tenant, event_type, payload)
+        await relay.relay_outbox()
+        await bench.drain(tenant)
+        return {row.source_id for row in await rows_of(db, tenant, "SELECT source_id FROM document")}
+
+    everything = {"mine", "hers", "listed"}
+    assert await after("MembershipChanged", userId=str(other), role=None) == everything
+    assert await after("MembershipChanged", userId=str(other), role="member", erase=True) == everything
+    assert await after("MembershipChanged", userId=str(other), role=None, erase=True) == {"mine", "listed"}
+    assert await after("FileDeleted", dataSourceId=str(source)) == {"mine"}
+    assert await after("MandateUpdated", name="New name") == {"mine"}
+    assert await after("MandateUpdated", erase=True) == set()
+    receipts = await rows_of(db, tenant, "SELECT subject, status, reason FROM receipt ORDER BY created_at")
+    assert [tuple(row) for row in receipts] == [
+        ("user", "done", "MembershipChanged"),
+        ("source", "done", "FileDeleted"),
+        ("mandate", "done", "MandateUpdated"),
+    ]
 
 
 async def test_that_somebody_left_must_be_said(db, tenant, relay):
