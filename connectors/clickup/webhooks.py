@@ -21,7 +21,12 @@ class ClickUpWebhooks:
         except (KeyError, TypeError) as error:
             raise ValueError("not a notification of ClickUp's") from error
         # A deletion has no history: its body is all there is to tell it from another.
-        numbers = [str(item.get("id")) for item in said.get("history_items") or () if isinstance(item, dict)]
+        history = said.get("history_items")
+        numbers = [
+            str(item.get("id"))
+            for item in (history if isinstance(history, list) else ())
+            if isinstance(item, dict)
+        ]
         name = ":".join(numbers) or hashlib.sha256(delivery.body).hexdigest()
         return [
             Notice(

@@ -160,8 +160,7 @@ class VendorClient:
         self, ask: Callable[[str], Awaitable[Answer]], cost: float, turns: Turns, *, repeatable: bool
     ) -> Answer:
         token = await self._place.tokens.token()
-        renewed = False
-        attempt = 0
+        attempt = refusals = 0
         while True:
             attempt += 1
             try:
@@ -176,10 +175,14 @@ class VendorClient:
                 await self._pause(_backoff(attempt))
                 continue
             if answer.status == 401 and origin(answer.url) in self._origins:
-                if renewed:
+                refusals, attempt = refusals + 1, attempt - 1
+                if refusals == 1:
+                    token = await self._place.tokens.renew(token)
+                elif refusals <= ATTEMPTS:
+                    # The grant was good a moment ago: that alone makes nobody's content disappear.
+                    await self._pause(_backoff(refusals))
+                else:
                     raise AuthRevoked("the vendor refuses a token that was just renewed")
-                token, renewed = await self._place.tokens.renew(token), True
-                attempt -= 1
                 continue
             error = self._judge(answer)
             if error is None:

@@ -251,6 +251,10 @@ def test_a_delivery_is_believed_by_its_signature_alone() -> None:
     for nonsense in (b"[]", b"{}", b"null", b"{"):
         with pytest.raises(ValueError):
             hooks.notices(delivery(signature, nonsense))
+    for odd in (b"5", b"[null, 1]", b'{"id": 1}'):
+        assert hooks.notices(
+            delivery(signature, b'{"event":"e","webhook_id":"h","history_items":' + odd + b"}")
+        )
     assert hooks.handshake(delivery(signature)) is None
 
 

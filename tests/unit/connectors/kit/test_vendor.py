@@ -88,11 +88,19 @@ async def test_a_401_is_answered_by_one_renewal() -> None:
         assert at.tokens.renewed == ["token-1"]
 
 
+async def test_a_401_that_passes_costs_nobody_the_grant() -> None:
+    async with desk(in_turn(Reply(401), Reply(401), said({"a": 1})), "token-2", "token-3") as at:
+        assert await at.client.json("/x") == {"a": 1}
+        assert at.tokens.renewed == ["token-1"]
+        assert len(at.paused) == 1
+
+
 async def test_a_401_that_stays_means_the_grant_is_dead() -> None:
     async with desk(in_turn(Reply(401)), "token-2", "token-3") as at:
         with pytest.raises(AuthRevoked):
             await at.client.json("me")
-        assert len(at.vendor.asked) == 2
+        assert len(at.vendor.asked) == 4
+        assert at.tokens.renewed == ["token-1"]
 
 
 async def test_a_renewal_that_fails_says_so() -> None:
