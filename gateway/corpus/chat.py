@@ -6,6 +6,7 @@ learns from `ChatStream.finish` whether the model had said everything.
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, TypedDict
@@ -21,6 +22,7 @@ _ATTEMPTS = 3
 _LONGEST_PAUSE = 10.0
 _PASSING = frozenset({408, 409, 425, 429})
 LONGEST_ANSWER = 100_000  # characters; a model that goes on and on is stopped
+LONGEST_SECONDS = 600.0  # and one that keeps the line open without a word
 
 
 class Message(TypedDict):
@@ -51,14 +53,14 @@ class ChatStream:
         self.finish: str | None = None
 
     async def pieces(self) -> AsyncGenerator[str]:
-        said = 0
+        said, until = 0, time.monotonic() + LONGEST_SECONDS
         try:
             async for line in self._response.aiter_lines():
                 piece = self._read(line)
                 if piece:
                     said += len(piece)
                     yield piece
-                if self.finish is not None or said > LONGEST_ANSWER:
+                if self.finish is not None or said > LONGEST_ANSWER or time.monotonic() > until:
                     return
         except httpx.RequestError as error:  # also bytes that do not unpack
             raise ChatUnavailable(f"The chat model broke off ({type(error).__name__}).") from None

@@ -47,12 +47,13 @@ class HttpReranker:
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         body = {"model": self._model, "query": query, "documents": list(texts), "top_n": len(texts)}
         try:
-            response = await self._http.post("/rerank", json=body)
+            async with asyncio.timeout(SECONDS):  # of all of it: a service may also drip
+                response = await self._http.post("/rerank", json=body)
             response.raise_for_status()
             results: list[dict[str, Any]] = response.json()["results"]
             by_index = {int(one["index"]): float(one["relevance_score"]) for one in results}
             found = [by_index[index] for index in range(len(texts))]
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError) as error:
             raise RerankerUnavailable(
                 f"The reranker gave no usable answer ({type(error).__name__})."
             ) from error

@@ -129,6 +129,14 @@ async def test_a_model_that_goes_on_and_on_is_stopped(service: ChatService, mode
     assert finish is None
 
 
+async def test_a_model_that_keeps_the_line_open_without_a_word_is_left(
+    service: ChatService, model: ChatModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.corpus.chat.LONGEST_SECONDS", -1.0)
+    service.stream(*[b": ping\n\n"] * 3, said("Late."), DONE)
+    assert await listen(model) == ("", None)
+
+
 def test_without_the_setting_there_is_no_model_and_a_model_needs_a_service() -> None:
     assert ChatModel.of(Settings(chat_model=None)) is None
     with pytest.raises(ConfigurationError):

@@ -1,7 +1,8 @@
 """A second opinion, when there is one."""
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest
@@ -51,6 +52,17 @@ async def test_scores_come_back_in_the_order_of_the_texts() -> None:
 async def test_an_answer_that_is_none_is_said_so(answer: httpx.Response | Exception) -> None:
     with pytest.raises(RerankerUnavailable):
         await service(answer).scores("q", ["a", "b"])
+
+
+async def test_a_service_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def drip() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)  # each piece comes well within any patience for one piece
+
+    monkeypatch.setattr("gateway.corpus.rerankers.SECONDS", 0.1)
+    with pytest.raises(RerankerUnavailable):
+        await service(httpx.Response(200, content=drip())).scores("q", ["a", "b"])
 
 
 async def test_a_local_models_scores_lie_between_0_and_1() -> None:
