@@ -166,7 +166,7 @@ async def test_another_engine_by_policy_indexes_anew(db, tenant, bench):
     page = {
         "base64": base64.b64encode(b"<html><body><h1>One</h1><p>Some words here.</p></body></html>").decode()
     }
-    request = ask(tenant, "p", page, mimeType="text/html")
+    request = ask(tenant, "p", page, mimeType="text/html", uri="https://host.example/p")
     first, second = await bench.hand_in(tenant, request), await bench.hand_in(tenant, request)
     assert second[0].outcome == "duplicate"
     await bench.drain(tenant)
@@ -178,4 +178,6 @@ async def test_another_engine_by_policy_indexes_anew(db, tenant, bench):
     await bench.drain(tenant)
     [row] = await rows_of(db, tenant, "SELECT status, revision FROM document")
     assert (row.status, row.revision) == ("indexed", 2)
+    [chunk] = await rows_of(db, tenant, "SELECT locator FROM chunk")
+    assert (chunk.locator["kind"], chunk.locator["url"]) == ("web", "https://host.example/p")
     assert first[0].document_id == third[0].document_id

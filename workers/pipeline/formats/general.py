@@ -34,6 +34,7 @@ _CONVERTED = {"doc": "docx", "ppt": "pptx"}
 _CONVERSION_SECONDS = 25
 _FOLDERS = "/usr/local/bin:/usr/bin:/bin"
 _TEXT_BASED = frozenset({"rst", "org"})
+_PLAIN = frozenset({"rst", "org", "text", "xml", "rtf"})
 
 
 def read(source: Source) -> Extracted:
@@ -41,7 +42,7 @@ def read(source: Source) -> Extracted:
     if not available(format_.name):
         raise TaskFailed("unsupported", f"{format_.name} needs {NEEDS.get(format_.name, 'another engine')}")
     elements = _elements(format_.name, source)
-    draft = Draft({"kind": "office" if format_.name not in {"rst", "org", "text", "xml"} else "text"})
+    draft = Draft(_locator(format_.name, source))
     items: list[str] = []
     for element in elements:
         if element.category != "ListItem" and items:
@@ -53,6 +54,14 @@ def read(source: Source) -> Extracted:
             _write(draft, element)
     draft.lines(items)
     return draft.finish()
+
+
+def _locator(format_name: str, source: Source) -> dict[str, Any]:
+    """Of the same kind as our own reader's, with what this engine knows of the place."""
+    if format_name == "html":
+        return {"kind": "web", "url": source.uri}
+    kind = "mail" if format_name in {"eml", "msg"} else "office" if format_name not in _PLAIN else "text"
+    return {"kind": kind}
 
 
 def available(format_name: str) -> bool:
