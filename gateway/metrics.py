@@ -4,9 +4,29 @@ The processes share `PROMETHEUS_MULTIPROC_DIR`, so the gateway's `/metrics` incl
 """
 
 import os
+from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, mmap_dict, values
 from prometheus_client.multiprocess import MultiProcessCollector
+
+# What the library's files begin with; ours never grow beyond it.
+_FILE_BYTES = 1 << 16
+
+
+class _ReservedFile(mmap_dict.MmapedDict):
+    """A process's own counters, on blocks that the disk has promised.
+
+    The library maps a file with holes, and the kernel kills (SIGBUS) whoever first writes into one on a full disk.
+    """
+
+    def __init__(self, filename: str, read_mode: bool = False) -> None:
+        if hasattr(os, "posix_fallocate"):
+            with Path(filename).open("ab") as file:
+                os.posix_fallocate(file.fileno(), 0, _FILE_BYTES)
+        super().__init__(filename, read_mode)
+
+
+values.MmapedDict = _ReservedFile  # pyright: ignore[reportPrivateImportUsage]
 
 INGESTIONS = Counter("catchment_ingestions", "Requests at the façade by outcome", ["outcome"])
 EXTRACTIONS = Counter("catchment_extractions", "Documents that went through the parser")

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -230,7 +231,8 @@ class _Run:
         return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     def _on_started(self, _name: str, _pid: int) -> None:
-        self._write_instance()
+        with suppress(OSError):  # on a full disk the file keeps the old pids; the service runs all the same
+            self._write_instance()
 
     def _write_instance(self) -> None:
         """Whole before the gateway can answer, and true again after every restart."""

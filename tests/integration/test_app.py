@@ -1,6 +1,9 @@
 """The gateway around its routes: health, readiness, metrics, ids, headers, and errors nobody foresaw."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -140,6 +143,15 @@ async def test_every_metric_is_there_from_the_start_and_idle_lanes_say_zero(
         for lane in ("interactive", "delta", "backfill"):
             assert f'catchment_oldest_job_seconds{{lane="{lane}"}} 0.0' in shown
             assert f'catchment_jobs{{lane="{lane}",status="pending"}} 0.0' in shown
+
+
+def test_counters_have_their_place_on_the_disk_before_they_count(tmp_path: Path) -> None:
+    """On a full disk a process that counts into a hole of its file would be killed."""
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", "import gateway.metrics"], env=environment, check=True)
+    files = list(tmp_path.iterdir())
+    assert {file.name.split("_")[0] for file in files} == {"counter", "histogram"}
+    assert all(file.stat().st_blocks * 512 >= file.stat().st_size for file in files)
 
 
 async def test_what_was_counted_is_shown_while_the_database_is_away(broken: httpx.AsyncClient) -> None:

@@ -273,6 +273,23 @@ def test_whatever_is_killed_comes_back_and_instance_json_says_so(
     assert first.stop() == (0, "")
 
 
+def test_a_service_comes_back_once_though_instance_json_cannot_be_written(
+    data_dir: Path, up: Callable[..., Up]
+) -> None:
+    """As on a full disk: what is told about a service must not count as its failure to start."""
+    first = up(data_dir)
+    instance = first.ready()
+    file = data_dir / "instance.json"
+    file.unlink()
+    file.mkdir()
+    os.kill(instance["pids"]["worker"], signal.SIGKILL)
+    assert psutil.pid_exists(first.until("house.starting", component="worker")["pid"])
+    file.rmdir()
+    assert first.stop() == (0, "")
+    died = [said for said in first.seen if said["event"] == "house.child.died"]
+    assert [said["component"] for said in died] == ["worker"]
+
+
 def test_stores_given_from_outside_are_not_started(tmp_path: Path, up: Callable[..., Up]) -> None:
     first = up(tmp_path, "--external")
     instance = first.ready()
