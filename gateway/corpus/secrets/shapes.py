@@ -19,6 +19,10 @@ _RUN = re.compile(
 )
 _SHORTEST = 16  # characters of a run
 _TOKEN_END = re.compile(r"[A-Za-z0-9_\-]{0,8192}+")
+# The rest of a token that a page or a mail broke at its line's end: letters and digits mixed, and nothing else in the word.
+_REST = re.compile(
+    r"\n[ \t>]{0,4}(?P<rest>(?=[A-Za-z_\-]{0,200}[0-9])(?=[0-9_\-]{0,200}[A-Za-z])[A-Za-z0-9_\-]{6,400}+)(?=[\s.,;)\"']|\Z)"
+)
 _FREE = r"(?<![A-Za-z0-9])"
 
 
@@ -221,4 +225,6 @@ def _whole_token(text: str, span: tuple[int, int], kind: str) -> Span:
     while end > start and text[end - 1] in " \t\n\r\f\"'":
         end -= 1
     follow = _TOKEN_END.match(text, end)
-    return Span(start, follow.end() if follow else end, kind)
+    end = follow.end() if follow else end
+    rest = _REST.match(text, end) if text.startswith("\n", end) else None
+    return Span(start, rest.end() if rest and not may_hold_shape(rest["rest"]) else end, kind)

@@ -32,6 +32,10 @@ def _is_credentials(value: str) -> bool:
     return ":" in decoded and decoded.isprintable()
 
 
+def _has_three_parts(value: str) -> bool:
+    return value.count(".") >= 2
+
+
 def _always(value: str) -> bool:
     return bool(value)
 
@@ -65,6 +69,14 @@ STRUCTURES = (
         "jwt",
         "eyj",
         r"(?<![A-Za-z0-9_\-.]) (?P<value> (?-i:eyJ)[A-Za-z0-9_\-]{8,4096}+ (?:\.[A-Za-z0-9_\-=]{0,8192}+){2,4} )",
+        after=16_384,
+    ),
+    _structure(
+        "jwt",  # broken at the ends of lines, as on a page
+        "eyj",
+        r"""(?<![A-Za-z0-9_\-.])(?P<value>(?-i:eyJ)[A-Za-z0-9_\-.]{16,400}+
+            (?:\n[ \t>]{0,4}(?=[A-Za-z_\-.]{0,100}[0-9])[A-Za-z0-9_\-.]{8,400}+){1,40})""",
+        _has_three_parts,
         after=16_384,
     ),
     _structure(

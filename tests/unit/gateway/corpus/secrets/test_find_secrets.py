@@ -48,6 +48,18 @@ def test_a_token_longer_than_its_pattern_expects_is_taken_whole():
     assert found_values(f"sid {token}.") == [token]
 
 
+def test_a_token_broken_at_the_end_of_a_line_is_taken_whole():
+    token = SHAPES["github_token"]
+    for text in (f"use {token[:24]}\n{token[24:]} for it", f"> {token[:30]}\n> {token[30:]}\n> thanks"):
+        (value,) = found_values(text)
+        assert "".join(value.split()).replace(">", "") == token
+    jwt = SHAPES["jwt"]
+    (value,) = found_values(f"token\n{jwt[:50]}\n{jwt[50:]}\nThanks for all of it\n")
+    assert "".join(value.split()) == jwt
+    assert found_values(f"{token}\nThanks, and see you on Monday") == [token]
+    assert found_values(f"{token}\n{token}\n2026-11-18 was the day") == [token, token]
+
+
 def test_only_the_value_is_taken_not_its_label_quotes_or_punctuation():
     for text, value in {
         '  "password": "geheimnis",': "geheimnis",
