@@ -59,6 +59,7 @@ class Candidates:
         self.chunks: dict[bytes, list[int]] = {}  # numbers of the visible ones
         # which part of the query, by words, the text quotes as it stands
         self.phrases: dict[bytes, float] = {}
+        self.outdated = False  # a chunk ended while we looked, and what took its place was not looked for
 
     def add_near(self, near: Near) -> None:
         self.chunks.update(near.chunks)
@@ -135,6 +136,7 @@ class Quest:
         self._phrases: list[Phrase] = []
         self._postings: Postings | None = None
         self._scoring: asyncio.Task[Scores] | None = None
+        self._outdated = False
 
     async def run(self, query: str, model: str, *, lexical: bool) -> Candidates:
         known = self._shelves.state(self._view.mandate_id, model)
@@ -145,7 +147,9 @@ class Quest:
             return Candidates()
         self._share = state.share
         try:
-            return await self._look()
+            found = await self._look()
+            found.outdated = self._outdated
+            return found
         finally:
             if self._scoring is not None:
                 self._scoring.cancel()
@@ -268,4 +272,6 @@ class Quest:
     async def _visible(self, numbers: Collection[int]) -> list[Seen]:
         if not numbers:
             return []
-        return await repository.visible(self._connection, self._view, self._space, numbers)
+        rows, all_there = await repository.visible(self._connection, self._view, self._space, numbers)
+        self._outdated |= not all_there
+        return rows

@@ -53,6 +53,7 @@ __all__ = [
     "search",
 ]
 
+LOOKS = 3  # at a corpus that changes while we look; then what is there is the answer
 RERANKED = 50  # hits a reranker looks at
 PHRASE_WEIGHT = 1.1  # a little more than everything else can score
 
@@ -125,17 +126,26 @@ class _Look:
         self._space, self._limit = space, limit
 
     async def hits(self) -> list[Hit]:
-        """One connection serves both mandates: searches that held one while waiting for a second could wait for each other."""
-        own = self._view(self._viewer.mandate_id)
-        found: list[tuple[View, Candidates]] = []
+        """One connection serves both mandates: searches that held one while waiting for a second could wait for each other.
+
+        A document that is revised while we look has neither its old chunks any more nor, among what was found, its new ones: so
+        when something found is gone, we look again.
+        """
+        own = self._viewer.mandate_id
+        hits: list[Hit] = []
         async with self._db.tenant_connection(COMMONS, repository.SETTINGS) as connection:
-            shared = await repository.go_on_to(connection, own.mandate_id)
-            found.append((own, await self._candidates(connection, own)))
-            if shared and own.mandate_id != COMMONS:
-                await switch_tenant(connection, COMMONS)
-                commons = self._view(COMMONS)
-                found.append((commons, await self._candidates(connection, commons)))
-            return await self._page(connection, found)
+            shared = await repository.go_on_to(connection, own) and own != COMMONS
+            for _ in range(LOOKS):
+                found = [await self._candidates(connection, own)]
+                if shared:
+                    await switch_tenant(connection, COMMONS)
+                    found.append(await self._candidates(connection, COMMONS))
+                hits, complete = await self._page(connection, found)
+                if complete and not any(candidates.outdated for _, candidates in found):
+                    break
+                if shared:
+                    await switch_tenant(connection, own)
+        return hits
 
     async def still_visible(self, hits: Sequence[Hit]) -> list[Hit]:
         """The hits without what was revoked, deleted or hidden since they were found."""
@@ -147,27 +157,35 @@ class _Look:
                 visible |= await repository.still_visible(connection, self._view(mandate_id), ids)
         return [kept for hit in hits if (kept := _narrowed(hit, visible)) is not None]
 
-    async def _candidates(self, connection: Connection, view: View) -> Candidates:
+    async def _candidates(self, connection: Connection, mandate_id: UUID) -> tuple[View, Candidates]:
+        view = self._view(mandate_id)
         quest = Quest(connection, view, _shelves, _hints, space=self._space, limit=self._limit)
-        return await quest.run(self._query.q, self._embedder.model, lexical=self._query.method != "dense")
+        lexical = self._query.method != "dense"
+        return view, await quest.run(self._query.q, self._embedder.model, lexical=lexical)
 
     def _view(self, mandate_id: UUID) -> View:
         return View(mandate_id, self._viewer.user_id, self._query.filters())
 
-    async def _page(self, connection: Connection, found: Sequence[tuple[View, Candidates]]) -> list[Hit]:
-        """The best of what was found in each mandate; of a text that both have, the first one's sources come first."""
+    async def _page(
+        self, connection: Connection, found: Sequence[tuple[View, Candidates]]
+    ) -> tuple[list[Hit], bool]:
+        """The best of what was found in each mandate, and whether all of that is still there. Of a text that both have, the
+        first one's sources come first.
+        """
         every = Candidates()
         for _, candidates in found:
             every.join(candidates)  # in one list, so that the scores of both mandates compare
         scores = self._fused(every)
         ranked = sorted(scores, key=lambda text_hash: -scores[text_hash])
         hits: list[Hit] = []
+        complete = True
         # What was revoked meanwhile leaves gaps, for those who come next.
         while ranked and (gaps := self._limit - len(hits)) > 0:
             best, ranked = ranked[:gaps], ranked[gaps:]
             chunks = await self._chunks(connection, found, best)
             hits += [_hit(every, chunks[text], scores[text]) for text in best if text in chunks]
-        return hits
+            complete &= len(chunks) == len(best)
+        return hits, complete
 
     async def _chunks(
         self, connection: Connection, found: Sequence[tuple[View, Candidates]], texts: Sequence[bytes]

@@ -7,7 +7,7 @@ for their values.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -88,7 +88,7 @@ def statements(given: tuple[str, ...]) -> Statements:
             SELECT t.text_hash, t.asked, v.embedding <=> %(query)s::halfvec AS distance, f.number
             FROM (SELECT c.text_hash, array_agg(c.number) AS asked FROM unnest(%(numbers)s::bigint[]) AS n(number)
                 JOIN chunk c ON c.mandate_id = %(mandate_id)s AND c.number = n.number GROUP BY c.text_hash) t
-            CROSS JOIN {sources}
+            LEFT JOIN {sources} ON true
             LEFT JOIN text_vector v
                 ON v.mandate_id = %(mandate_id)s AND v.model = %(model)s AND v.text_hash = t.text_hash
             """.encode(),
@@ -306,9 +306,11 @@ class Seen(NamedTuple):
 
 
 async def visible(
-    connection: Connection, view: View, space: Space | None, numbers: Iterable[int]
-) -> list[Seen]:
-    """Every visible chunk with the text of one of these chunks, and how far that is from the query."""
+    connection: Connection, view: View, space: Space | None, numbers: Collection[int]
+) -> tuple[list[Seen], bool]:
+    """Every visible chunk with the text of one of these chunks, and how far that is from the query; and whether all of
+    these chunks are there, visible or not.
+    """
     cursor = await connection.execute(
         view.sql.visible,
         {
@@ -320,7 +322,9 @@ async def visible(
         prepare=True,
         binary=True,
     )
-    return list(map(Seen._make, await cursor.fetchall()))
+    rows = await cursor.fetchall()
+    there = {number for _, asked, _, _ in rows for number in asked}
+    return [Seen._make(row) for row in rows if row[-1] is not None], len(there) == len(numbers)
 
 
 class Found(NamedTuple):

@@ -162,6 +162,30 @@ async def test_a_connection_revoked_during_the_search_is_not_served_and_others_t
     assert await library.texts("mail about the pump", limit=1) == ["the pump is in the mill"]
 
 
+@pytest.mark.parametrize(
+    ("method", "moment"),
+    [("convex", "nearest"), ("convex", "visible"), ("convex", "page"), ("bm25", "visible"), ("bm25", "page")],
+)
+async def test_a_document_revised_during_the_search_is_found_all_the_same(
+    library: Library, monkeypatch: pytest.MonkeyPatch, method: str, moment: str
+) -> None:
+    loaded = await library.put("the sluice of 1911")
+    await settle(library)
+    run, revised = getattr(search_repository, moment), []
+
+    async def revised_first(*arguments: Any, **options: Any) -> Any:
+        if not revised:
+            revised.append(await library.put("the sluice of 1912"))
+            async with library.db.tenant_session(library.mandate_id) as session:
+                await lexicon.take_out(session, loaded.chunk_ids)
+                await session.execute(text("DELETE FROM chunk WHERE id = :id"), {"id": loaded.chunk_ids[0]})
+        return await run(*arguments, **options)
+
+    monkeypatch.setattr(search_repository, moment, revised_first)
+    hits = await library.find("sluice", limit=3, method=method)
+    assert hits[0].text == "the sluice of 1912"
+
+
 async def test_a_search_that_loses_its_connection_says_so_and_the_next_search_works(
     library: Library, monkeypatch: pytest.MonkeyPatch, database_urls: DatabaseUrls
 ) -> None:
