@@ -29,7 +29,7 @@ import Stemmer
 
 from gateway.corpus.lexical.function_words import FUNCTION_WORDS, HOMOGRAPHS
 
-TERMS_VERSION = 1
+TERMS_VERSION = 2
 
 EXACT = "="
 FUNCTION = "~"
@@ -72,6 +72,8 @@ _UNSPACED = re.compile(  # Thai to Khmer, kana, Han, Hangul
 )
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
+# Letters of their own that people without them write otherwise; ß is folded with the case.
+_LETTERS = str.maketrans({"œ": "oe", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
 
 
 def count_terms(text: str, language: str) -> dict[str, int]:
@@ -197,7 +199,8 @@ def _fold(word: str) -> str:
     """Without accents, so that `resume` finds `résumé`; after stemming, because stemmers read accents."""
     if word.isascii():
         return word
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFD", word)).translate(_LETTERS)
+    return unicodedata.normalize("NFC", plain)
 
 
 def _split_scripts(text: str) -> tuple[str, list[str]]:
