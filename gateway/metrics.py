@@ -4,10 +4,13 @@ The processes share `PROMETHEUS_MULTIPROC_DIR`, so the gateway's `/metrics` incl
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, mmap_dict, values
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, mmap_dict, values
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 # What the library's files begin with; ours never grow beyond it.
 _FILE_BYTES = 1 << 16
@@ -21,9 +24,18 @@ class _ReservedFile(mmap_dict.MmapedDict):
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
         if hasattr(os, "posix_fallocate"):
-            with Path(filename).open("ab") as file:
-                os.posix_fallocate(file.fileno(), 0, _FILE_BYTES)
+            _reserve(Path(filename))
         super().__init__(filename, read_mode)
+
+
+def _reserve(path: Path) -> None:
+    with path.open("ab") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, _FILE_BYTES)
+        except OSError:
+            if not file.tell():
+                path.unlink()  # nobody could read an empty one
+            raise
 
 
 values.MmapedDict = _ReservedFile  # pyright: ignore[reportPrivateImportUsage]
@@ -78,22 +90,30 @@ def render(ledger: LedgerCounts | None) -> bytes:
     else:
         shown = generate_latest()
     if ledger:
-        shown += _gauges(*ledger)
+        gauges = CollectorRegistry()
+        gauges.register(_Ledger(*ledger))
+        shown += generate_latest(gauges)
     return shown + _unseen(shown.decode())
 
 
-def _gauges(jobs: dict[tuple[str, str], int], oldest: dict[str, float]) -> bytes:
-    ledger = CollectorRegistry()
-    live = Gauge("catchment_jobs", METRICS["catchment_jobs"], ["lane", "status"], registry=ledger)
-    age = Gauge(
-        "catchment_oldest_job_seconds", METRICS["catchment_oldest_job_seconds"], ["lane"], registry=ledger
-    )
-    for lane in LANES:
-        # Zero is a figure too: an alert on a series that vanishes when all is well would never fire.
-        age.labels(lane).set(oldest.get(lane, 0.0))
-        for status in LIVE:
-            live.labels(lane, status).set(jobs.get((lane, status), 0))
-    return generate_latest(ledger)
+class _Ledger(Collector):
+    """Read from the database, so the same whoever is asked: these must not go through the processes' files."""
+
+    def __init__(self, jobs: dict[tuple[str, str], int], oldest: dict[str, float]) -> None:
+        self._jobs, self._oldest = jobs, oldest
+
+    def collect(self) -> Iterator[Metric]:
+        live = GaugeMetricFamily("catchment_jobs", METRICS["catchment_jobs"], labels=["lane", "status"])
+        age = GaugeMetricFamily(
+            "catchment_oldest_job_seconds", METRICS["catchment_oldest_job_seconds"], labels=["lane"]
+        )
+        for lane in LANES:
+            # Zero is a figure too: an alert on a series that vanishes when all is well would never fire.
+            age.add_metric([lane], self._oldest.get(lane, 0.0))
+            for status in LIVE:
+                live.add_metric([lane, status], self._jobs.get((lane, status), 0))
+        yield live
+        yield age
 
 
 def _unseen(shown: str) -> bytes:

@@ -154,6 +154,18 @@ def test_counters_have_their_place_on_the_disk_before_they_count(tmp_path: Path)
     assert all(file.stat().st_blocks * 512 >= file.stat().st_size for file in files)
 
 
+def test_no_metric_is_said_twice_however_often_one_asks(tmp_path: Path) -> None:
+    """In a process that shares a folder with others, as `catchment up` starts it."""
+    ask = "from gateway import metrics; [metrics.render(({}, {})) for _ in range(2)]; print(metrics.render(({}, {})).decode())"
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", ask], env=environment, check=True, capture_output=True, text=True
+    )
+    types = [line for line in done.stdout.splitlines() if line.startswith("# TYPE ")]
+    assert len(types) == len(set(types)) == len(METRICS)
+    assert "pid=" not in done.stdout
+
+
 async def test_what_was_counted_is_shown_while_the_database_is_away(broken: httpx.AsyncClient) -> None:
     answer = await broken.get("/metrics")
     assert answer.status_code == 200
