@@ -1,7 +1,7 @@
 """Which network addresses a name may stand for, however the address is dressed up."""
 
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 
@@ -23,6 +23,8 @@ METADATA: frozenset[Address] = frozenset(
 )
 # NAT64: the last four bytes are the IPv4 address that is really reached.
 TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+# Not public either, though `is_global` of some Python versions says so: old site-local addresses, documentation, 6to4 relays.
+NOT_PUBLIC = tuple(map(ip_network, ("fec0::/10", "3fff::/20", "192.88.99.0/24")))
 ISATAP = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")
 
 
@@ -58,5 +60,7 @@ def refusal(text: str, *, private_allowed: bool = False) -> str | None:
         if private_allowed:
             continue
         if not seen.is_global or seen.is_multicast or seen.is_reserved:
+            return "not a public address"
+        if any(seen in network for network in NOT_PUBLIC):
             return "not a public address"
     return None

@@ -52,7 +52,7 @@ class Answer:
     def json(self) -> Any:
         try:
             return json.loads(self.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise VendorUnavailable(f"an answer with status {self.status} that is not JSON") from error
 
 

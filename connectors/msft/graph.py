@@ -60,7 +60,7 @@ def classify(answer: Answer) -> ConnectorError | None:
         return None
     try:
         code = error_code(json.loads(answer.body))
-    except ValueError:
+    except (ValueError, RecursionError):
         code = ""
     return meaning(answer.status, code, answer.headers)
 
@@ -75,7 +75,9 @@ def meaning(status: int, code: str, headers: Mapping[str, str]) -> ConnectorErro
         return VendorUnavailable(told)
     if status == 404:
         return ItemGone(told)
-    if status in {403, 423}:
+    if status == 423:
+        return ItemFailed("locked", told)  # by an administrator, and some day no more: no loss of access
+    if status == 403:
         return ItemFailed("forbidden", told)
     return ItemFailed("refused", told)
 

@@ -1,5 +1,6 @@
 """What a first sync would bring: the vendor's own count, and a guess at what that means here."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -14,15 +15,16 @@ from gateway.connections.sync_schemas import EstimateOut, SurfaceEstimate
 TOKENS_PER_BYTE = 0.02
 # A first sync of the demo's seed on two cores: downloads, parsing and embedding together.
 ITEMS_PER_SECOND = 8.0
+VENDOR_SECONDS = 30.0  # somebody waits for the answer
 
 
 async def estimate_surface(
     places: Places, mandate_id: UUID, source: Row[Any], tokens_per_byte: float | None
 ) -> SurfaceEstimate:
     try:
-        async with places.surface(mandate_id, source) as surface:
+        async with asyncio.timeout(VENDOR_SECONDS), places.surface(mandate_id, source) as surface:
             found = await surface.estimate()
-    except ConnectorError as error:
+    except (ConnectorError, TimeoutError) as error:
         word = "throttled" if isinstance(error, Throttled) else "unavailable"
         word = "reauth" if isinstance(error, AuthRevoked) else word
         return SurfaceEstimate(

@@ -62,8 +62,8 @@ async def estimate(request: Request, db: Db, connection_id: UUID, principal: Rea
         sources = await repository.sources_of(session, connection_id)
         per_byte = await repository.tokens_per_byte(session)
     places = places_of(request)
-    surfaces = [await estimate_surface(places, principal.mandate_id, source, per_byte) for source in sources]
-    return total(surfaces)
+    asked = [estimate_surface(places, principal.mandate_id, source, per_byte) for source in sources]
+    return total(await asyncio.gather(*asked))
 
 
 @router.post("/sync", status_code=202)

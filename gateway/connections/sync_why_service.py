@@ -38,6 +38,7 @@ SENTENCES = {
 _SYNONYMS = {
     "access_lost": "forbidden",
     "download_forbidden": "forbidden",
+    "locked": "unavailable",
     "too_big": "too_large",
     "empty": "parse_failed",
     "no_text": "parse_failed",

@@ -242,6 +242,21 @@ async def test_lost_access_is_told(account: Account, msft_control: Control, site
     assert mirror.names() == {"a.txt", "b.txt"}
 
 
+async def test_a_locked_site_keeps_what_it_has(
+    account: Account, msft_control: Control, site: dict[str, Any]
+) -> None:
+    put(msft_control, site, "a.txt")
+    mirror = Mirror(account.surface("sharepoint"))
+    await mirror.sync()
+    msft_control.fault("server_error", status=423, code="notAllowed", times=1, path="/root/delta")
+    pages = await mirror.sync()
+    assert [one for page in pages for one in page.containers_failed] == [site["driveId"]]
+    assert mirror.names() == {"a.txt"}
+    put(msft_control, site, "b.txt")
+    await mirror.sync()
+    assert mirror.names() == {"a.txt", "b.txt"}
+
+
 async def test_what_is_not_wanted_is_named_with_its_reason(
     account: Account, msft_control: Control, site: dict[str, Any]
 ) -> None:

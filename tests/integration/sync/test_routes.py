@@ -1,10 +1,12 @@
 """Syncs over HTTP: estimate, ask, watch, and why something is not here."""
 
+import asyncio
 import json
 
 import pytest
 
-from gateway.connections import sync_routes
+from gateway.connections import sync_estimate_service, sync_routes
+from tests.conformance.brook import BrookSurface
 from tests.fixtures.tenants import make_mandate
 
 
@@ -18,6 +20,16 @@ async def door(bank, app, client):
 
 def path(bank, rest: str) -> str:
     return f"/v1/connections/{bank.connection_id}/{rest}"
+
+
+async def test_a_vendor_that_keeps_silent_does_not_keep_an_estimate_waiting(bank, door, monkeypatch):
+    async def silence(_self):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(BrookSurface, "estimate", silence)
+    monkeypatch.setattr(sync_estimate_service, "VENDOR_SECONDS", 0.05)
+    answer = await door.get(path(bank, "estimate"))
+    assert [one["error"] for one in answer.json()["surfaces"]] == ["unavailable"]
 
 
 async def test_an_estimate_counts_before_anything_is_fetched(bank, door):
@@ -42,6 +54,7 @@ async def test_a_sync_can_be_asked_for(bank, door):
     await bank.drain()
     assert await bank.corpus() == {"a": "Text."}
     assert (await door.post(path(bank, "sync"), json={"surfaces": ["moon"]})).status_code == 404
+    assert (await door.post(path(bank, "held/approve"), params={"surface": "moon"})).status_code == 404
     await bank.rows("UPDATE connection SET paused = true RETURNING 1")
     assert (await door.post(path(bank, "sync"))).status_code == 409
 
