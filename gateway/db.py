@@ -126,9 +126,15 @@ class Database:
             raise StoreUnavailable(_AWAY) from error
 
     async def check_role(self) -> None:
-        """Refuses a runtime role that row-level security would not bind."""
-        async with self.routing_session() as session:
-            row = (await session.execute(text(ROLE_FINDINGS))).one()
+        """Refuses a runtime role that row-level security would not bind. Asked at every start, so it says what is in the way."""
+        try:
+            async with self.routing_session() as session:
+                row = (await session.execute(text(ROLE_FINDINGS))).one()
+        except StoreUnavailable as error:
+            cause = getattr(error.__cause__, "orig", None) or error
+            raise StoreUnavailable(
+                f"The database does not answer: {str(cause).strip().splitlines()[0]}"
+            ) from error
         if problems := role_problems(row.rolsuper, row.rolbypassrls, row.owns_tables):
             raise ConfigurationError(
                 f"The runtime role {row.rolname!r} {' and '.join(problems)}: row-level security would not hold. "

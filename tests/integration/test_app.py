@@ -18,7 +18,7 @@ from sqlalchemy import text
 
 from gateway.app import create_app
 from gateway.db import Database
-from gateway.errors import ConfigurationError
+from gateway.errors import ConfigurationError, StoreUnavailable
 from gateway.http import Db
 from gateway.logs import configure_logs
 from gateway.metrics import METRICS
@@ -265,6 +265,15 @@ async def test_a_runtime_role_that_is_not_bound_is_refused_at_the_start(
         async with app.router.lifespan_context(app):
             pass
     assert "owns tables" in app.state.refusal.detail
+
+
+async def test_a_wrong_password_is_said_at_the_start(settings: Settings, database_urls: DatabaseUrls) -> None:
+    url = database_urls.runtime_url.replace("@", "-not-it@", 1)
+    app = create_app(settings.model_copy(update={"database_url": SecretStr(url)}))
+    with pytest.raises(StoreUnavailable, match="password authentication failed") as refused:
+        async with app.router.lifespan_context(app):
+            pass
+    assert "not-it" not in refused.value.detail
 
 
 def test_without_stores_there_is_no_gateway(settings: Settings) -> None:
