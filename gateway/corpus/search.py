@@ -4,6 +4,7 @@
 caller's mandate, the commons if they hold anything, and last the page of hits, which looks at scope and connections once more.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from gateway.corpus import search_repository as repository
 from gateway.corpus.boundary import wrap
 from gateway.corpus.candidates import Candidates, Hints, Quest
 from gateway.corpus.citations import Citation, citation_of
-from gateway.corpus.embedders import Embedder, EmbedderUnavailable
+from gateway.corpus.embedders import Embedder, EmbedderRefused, EmbedderUnavailable
 from gateway.corpus.fusion import fuse
 from gateway.corpus.rerankers import RerankerUnavailable
 from gateway.corpus.search_models import (
@@ -53,6 +54,9 @@ __all__ = [
     "search",
 ]
 
+EMBEDDING_SECONDS = (
+    3.0  # for a query: whoever asks waits no longer for its meaning, and gets what its words find
+)
 LOOKS = 3  # at a corpus that changes while we look; then what is there is the answer
 RERANKED = 50  # hits a reranker looks at
 PHRASE_WEIGHT = 1.1  # a little more than everything else can score
@@ -215,10 +219,11 @@ class _Look:
 
 
 async def _space(embedder: Embedder, q: str) -> Space | None:
-    """None when the embedding service is away: words are still found then."""
+    """None when the embedding service is away, slow or refuses us: words are still found then."""
     try:
-        vector = (await embedder.embed([q]))[0]
-    except EmbedderUnavailable:
+        async with asyncio.timeout(EMBEDDING_SECONDS):
+            vector = (await embedder.embed([q]))[0]
+    except (EmbedderUnavailable, EmbedderRefused, TimeoutError):
         return None
     return Space(embedder.model, embedder.dimensions, halfvec_literal(vector))
 

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from gateway.connections import repository as connections
 from gateway.corpus import candidates, chunk_repository, lexicon, search_repository
 from gateway.corpus.boundary import unwrap
-from gateway.corpus.embedders import EmbedderUnavailable
+from gateway.corpus.embedders import EmbedderRefused, EmbedderUnavailable
 from gateway.corpus.embedders.protocol import Vectors
 from gateway.corpus.loading import ReadyDocument
 from gateway.corpus.rerankers import RerankerUnavailable
@@ -403,13 +403,18 @@ async def test_odd_queries_are_answered(library: Library) -> None:
 
 
 class Away:
-    """An embedding service that does not answer."""
+    """An embedding service that answers with an error, or never."""
 
     model, dimensions, dense_share, max_batch = wordllama().model, 256, 0.3, 1
     price_per_million_tokens = wordllama().price_per_million_tokens
 
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        raise EmbedderUnavailable("away")
+        if self._error is None:
+            await asyncio.Event().wait()
+        raise self._error or AssertionError("nobody sets that event")
 
     def count_tokens(self, texts: Sequence[str]) -> int:
         return 0
@@ -417,9 +422,17 @@ class Away:
     async def aclose(self) -> None: ...
 
 
-async def test_without_the_embedding_service_words_are_still_found(library: Library) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [EmbedderUnavailable("away"), EmbedderRefused("no such key"), None],
+    ids=["away", "refuses", "hangs"],
+)
+async def test_without_the_embedding_service_words_are_still_found(
+    library: Library, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    monkeypatch.setattr("gateway.corpus.search.EMBEDDING_SECONDS", 3.0 if error else 0.05)
     await library.put("The refund is paid.", *FILLER)
-    result = await search(library.db, Away(), Member(library.mandate_id), SearchQuery(q="refund"))
+    result = await search(library.db, Away(error), Member(library.mandate_id), SearchQuery(q="refund"))
     assert result.degraded
     assert result.hits[0].text == "The refund is paid."
     whole = await search(library.db, wordllama(), Member(library.mandate_id), SearchQuery(q="refund"))
