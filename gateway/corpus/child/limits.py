@@ -40,7 +40,7 @@ class Limits:
         """What a file of this size may use. A resident child gets it anew for each task; the hard limits still end it.
 
         Processor time is counted by a timer that begins here. A limit on the whole life would have to know what was used
-        before, and the kernel's count runs ahead of the usage it reports, more with every task.
+        before, and the kernel's count runs ahead of the usage it reports, more with every task. One second is for that.
         """
         memory = min(self.memory_bytes, self.memory_bytes_at_first + self.memory_bytes_per_byte * size)
         resource.setrlimit(resource.RLIMIT_AS, (memory, self.memory_bytes))
@@ -49,4 +49,4 @@ class Limits:
         )
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds + 1)
