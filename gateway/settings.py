@@ -6,15 +6,22 @@ a setting is missing from wiki/settings.md.
 
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEFAULT_DATA_DIR = Path(".catchment")
 
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="CATCHMENT_", extra="ignore", validate_default=True)
+    model_config = SettingsConfigDict(
+        env_prefix="CATCHMENT_",
+        env_ignore_empty=True,
+        extra="ignore",
+        hide_input_in_errors=True,
+        validate_default=True,
+    )
 
     # Stores
     database_url: SecretStr | None = Field(
@@ -136,6 +143,19 @@ class Settings(BaseSettings):
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
 
+    @field_validator("database_url", "owner_database_url", "redis_url")
+    @classmethod
+    def _address(cls, value: SecretStr | None, about: ValidationInfo) -> SecretStr | None:
+        form = (
+            "redis://host:6379/0"
+            if about.field_name == "redis_url"
+            else "postgresql://role:password@host:5432/name"
+        )
+        if value is not None and not _is_address(value.get_secret_value(), _SCHEMES[form.partition(":")[0]]):
+            # Never what was given, nor a part of it: a password may be in any of its parts.
+            raise ValueError(f"it must look like {form}, with %40 for an @ within and so on")
+        return value
+
     @property
     def embedded(self) -> bool:
         return self.database_url is None
@@ -152,6 +172,18 @@ class Settings(BaseSettings):
             value = getattr(self, name)
             shown[f"CATCHMENT_{name.upper()}"] = "–" if value is None else str(value)
         return shown
+
+
+_SCHEMES = {"redis": {"redis", "rediss", "unix"}, "postgresql": {"postgresql", "postgres"}}
+
+
+def _is_address(text: str, schemes: set[str]) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # a ValueError where it is none
+    except ValueError:
+        return False
+    return parts.scheme.partition("+")[0] in schemes and "://" in text
 
 
 def opened(secret: SecretStr | None) -> str | None:

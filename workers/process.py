@@ -17,7 +17,7 @@ from gateway.corpus.child import ChildPool, Launched
 from gateway.corpus.embedders import Embedder, build_embedder
 from gateway.db import Database
 from gateway.embedded.gate import wait_until_open
-from gateway.errors import ConfigurationError
+from gateway.errors import ConfigurationError, StoreUnavailable
 from gateway.ingestion import bell
 from gateway.logs import configure_logs, emit
 from gateway.settings import Settings, get_settings
@@ -182,6 +182,6 @@ def run() -> str | None:
             parsers,
         )
         asyncio.run(process.run())
-    except ConfigurationError as error:
+    except (ConfigurationError, StoreUnavailable) as error:
         return error.detail
     return None

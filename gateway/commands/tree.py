@@ -75,7 +75,8 @@ def run() -> None:
     except ValidationError as error:
         first = error.errors()[0]
         setting = "_".join(str(part) for part in first["loc"]).upper()
-        _refuse(f"The setting CATCHMENT_{setting} is not valid: {first['msg']}.")
+        reason = first["msg"].removeprefix("Value error, ")
+        _refuse(f"The setting CATCHMENT_{setting} is not valid: {reason}.")
     except BrokenPipeError:
         # Whoever read our output has seen enough. What is still buffered must not fail again on the way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

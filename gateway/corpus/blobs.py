@@ -37,7 +37,8 @@ class BlobStore:
         try:
             return cls(obstore.store.from_url(settings.blob_url))
         except (ValueError, OSError) as error:
-            raise ConfigurationError(f"CATCHMENT_BLOB_URL cannot be used: {error}") from error
+            words = str(error).strip().splitlines()[0]  # what follows is for the library's own authors
+            raise ConfigurationError(f"CATCHMENT_BLOB_URL cannot be used: {words}") from error
 
     async def add(self, session: AsyncSession, contents: Sequence[tuple[bytes, bytes]]) -> None:
         """Keeps `(sha256, data)` pairs within the session's transaction; what is already there is not written again."""

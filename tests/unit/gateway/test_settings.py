@@ -34,7 +34,9 @@ def test_secrets_are_stars_wherever_settings_are_shown(monkeypatch: pytest.Monke
     }
     assert {"database_url", "owner_database_url", "redis_url", "secret_key", "openai_api_key"} <= set(secrets)
     for name, value in secrets.items():
-        monkeypatch.setenv(f"CATCHMENT_{name.upper()}", value)
+        scheme = "redis" if name == "redis_url" else "postgresql"
+        given = f"{scheme}://someone:{value}@host/name" if name.endswith("_url") else value
+        monkeypatch.setenv(f"CATCHMENT_{name.upper()}", given)
     settings = Settings()
     shown = settings.redacted()
     assert set(shown) == {f"CATCHMENT_{name.upper()}" for name in Settings.model_fields}
@@ -52,3 +54,43 @@ def test_the_data_folder_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("CATCHMENT_DATA_DIR", "with a space")
     assert Settings().data_dir == tmp_path / "with a space"
     assert Settings().embedded
+
+
+@pytest.mark.parametrize("setting", ["DATABASE_URL", "OWNER_DATABASE_URL", "REDIS_URL"])
+@pytest.mark.parametrize(
+    "address", ["hush", "http://:hush@host", "{scheme}://u:hush@[::1/x", "{scheme}://u:hu/sh@host/x"]
+)
+def test_an_address_that_is_none_is_refused_without_repeating_it(
+    monkeypatch: pytest.MonkeyPatch, setting: str, address: str
+) -> None:
+    scheme = "redis" if setting == "REDIS_URL" else "postgresql"
+    monkeypatch.setenv(f"CATCHMENT_{setting}", address.format(scheme=scheme))
+    with pytest.raises(ValidationError) as refused:
+        Settings()
+    [error] = refused.value.errors()
+    assert error["loc"] == (setting.lower(),)
+    assert "it must look like" in error["msg"]
+    assert "hu" not in error["msg"]
+    assert "hu" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "address"),
+    [
+        ("DATABASE_URL", "postgresql://role:p%40ss@/name?host=/a/folder&port=5432"),
+        ("DATABASE_URL", "postgresql+psycopg://role@[::1]:5432/name"),
+        ("REDIS_URL", "unix:///a/folder/redis.sock?db=3"),
+        ("REDIS_URL", "rediss://:hush@host:6380/1"),
+    ],
+)
+def test_addresses_of_every_kind_are_taken(
+    monkeypatch: pytest.MonkeyPatch, setting: str, address: str
+) -> None:
+    monkeypatch.setenv(f"CATCHMENT_{setting}", address)
+    assert Settings()
+
+
+def test_what_is_set_to_nothing_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DATABASE_URL", "BLOB_URL", "PORT"):
+        monkeypatch.setenv(f"CATCHMENT_{name}", "")
+    assert (Settings().database_url, Settings().blob_url, Settings().port) == (None, None, 8440)
