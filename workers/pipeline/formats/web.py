@@ -43,7 +43,7 @@ _NOUGHT = r"\s*:\s*0(?![.\d]*[1-9])"
 _HIDDEN_STYLE = re.compile(
     rf"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size{_NOUGHT}|opacity{_NOUGHT}|"
     r"(?<![\w-])color\s*:\s*transparent|scale[xy]?\(\s*0(?![.\d]*[1-9])|"
-    r"(?:left|right|top|bottom|text-indent)\s*:\s*-\d{4}|clip\s*:\s*rect\(|clip-path\s*:\s*inset\(\s*(?:50|100)%",
+    r"(?<![\w-])(?:left|right|top|bottom|text-indent)\s*:\s*-\d{4}|clip\s*:\s*rect\(|clip-path\s*:\s*inset\(\s*(?:50|100)%",
     re.IGNORECASE,
 )
 _NO_ROOM = re.compile(rf"(?<![\w-])(?:max-)?(?:height|width){_NOUGHT}", re.IGNORECASE)
@@ -182,7 +182,8 @@ class _Page:
 
     def _enter(self, tag: str, node: LexborNode, path: tuple[str, ...]) -> bool:
         """False if the element is done with, or not to be seen."""
-        if tag in _UNSEEN or self._is_hidden(node):
+        # A body that is hidden is shown by a script once the page is there.
+        if tag in _UNSEEN or (tag != "body" and self._is_hidden(node)):
             return False
         if tag in _BLOCKS:
             self._flush()

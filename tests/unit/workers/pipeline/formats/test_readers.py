@@ -92,6 +92,8 @@ def test_what_a_page_hides_is_not_read(hidden: str):
         "<style>@media print { .x { display: none } }</style><p class=x>yes</p>",
         '<p style="opacity:0.5;font-size:0.8em;max-width:0.5em">yes</p>',
         '<p style="overflow:hidden;height:0.5em;background-color:transparent">yes</p>',
+        '<p style="left: 50%; margin-left: -1000px">yes</p>',
+        "<style>body { opacity: 0 }</style><p>yes</p>",
         "<dialog open>yes</dialog>",
     ],
 )
