@@ -1,6 +1,7 @@
 """The control API of every sandbox, under `/_control`: the hand that changes the world while somebody syncs it."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -116,7 +117,7 @@ def _answering(handler: Callable[[Request], Awaitable[Fields]]) -> Handler:
             return JSONResponse(dict(await handler(request)))
         except NoSuchObject as missing:
             return JSONResponse({"error": f"no such object: {missing}"}, status_code=404)
-        except (Refused, KeyError, TypeError, ValueError) as refused:
+        except (Refused, KeyError, TypeError, ValueError, re.error) as refused:
             return JSONResponse({"error": f"{type(refused).__name__}: {refused}"}, status_code=400)
 
     return endpoint

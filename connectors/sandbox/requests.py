@@ -45,10 +45,11 @@ class RequestLog:
 
     def described(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Filtered by `path` (a regular expression), `route`, `status`, `since` (a number); the last `limit` in full."""
+        path = re.compile(query.get("path", ""))
         chosen = [
             entry
             for entry in self._entries
-            if re.search(query.get("path", ""), f"{entry['path']}?{entry['query']}")
+            if path.search(f"{entry['path']}?{entry['query']}")
             and query.get("route") in (None, entry["route"])
             and query.get("status") in (None, str(entry["status"]))
             and entry["number"] > int(query.get("since", 0))

@@ -70,7 +70,9 @@ def test_a_bad_day_that_makes_no_sense_is_refused_at_once(
     assert graph.ask("/me").status_code == 200
 
 
-def test_a_seed_nobody_knows_is_refused(msft_sandbox: RunningSandbox) -> None:
+def test_seeds_and_questions_that_make_no_sense_are_refused(msft_sandbox: RunningSandbox) -> None:
+    asked = httpx.get(f"{msft_sandbox.control_url}/requests", params={"path": "("}, trust_env=False)
+    assert asked.status_code == 400
     answer = httpx.post(f"{msft_sandbox.control_url}/reset", json={"seed": "mustard"}, trust_env=False)
     assert answer.status_code == 400
 
