@@ -194,11 +194,12 @@ def _migrations(facts: DatabaseFacts) -> Finding:
     from gateway.migration import head_revision  # noqa: PLC0415 - Alembic is slow to load
 
     head = head_revision()
+    newer = facts.revision is not None and facts.revision > head  # they are numbered
     return _judge(
         "migrations",
         facts.revision == head,
         f"schema {facts.revision or 'is empty'}, this version brings {head}",
-        "Run catchment migrate.",
+        "Start the newer Catchment that made it." if newer else "Run catchment migrate.",
     )
 
 

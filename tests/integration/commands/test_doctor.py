@@ -65,6 +65,13 @@ def test_a_database_that_is_behind_or_lacks_the_extension(
     assert findings["migrations"].advice == "Run catchment migrate."
 
 
+def test_a_database_of_a_newer_version(sound: Settings, tmp_path: Path, scratch: DatabaseUrls) -> None:
+    with psycopg.connect(scratch.owner_url, autocommit=True) as owner:
+        owner.execute("UPDATE alembic_version SET version_num = '9999'")
+    finding = _examined(sound, tmp_path, database_url=SecretStr(scratch.runtime_url))["migrations"]
+    assert (finding.state, finding.advice) == ("bad", "Start the newer Catchment that made it.")
+
+
 def test_stores_that_do_not_answer(sound: Settings, tmp_path: Path) -> None:
     nowhere = SecretStr("postgresql://someone:hush@127.0.0.1:1/none")
     findings = _examined(
