@@ -123,6 +123,9 @@ def effective_policy(own: Mapping[str, Any], mandate: Policy) -> SyncPolicy:
         limit = mandate.quotas.document_bytes
         changes["max_file_bytes"] = min(policy.max_file_bytes, limit)
         changes["max_attachment_bytes"] = min(policy.max_attachment_bytes, limit)
+    if (days := mandate.quotas.days) is not None:
+        windows = ("mail_window_days", "calendar_past_days", "chat_window_days")
+        changes |= {name: min(changes.get(name, getattr(policy, name)), days) for name in windows}
     if mandate.quotas.documents is not None:
         changes["max_items"] = (
             min(policy.max_items or mandate.quotas.documents, mandate.quotas.documents) or 1

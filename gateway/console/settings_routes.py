@@ -26,6 +26,7 @@ _NUMBERS = {
     "quotas.documents",
     "quotas.bytes",
     "quotas.documentBytes",
+    "quotas.days",
     "logRetentionDays",
     "graceDays",
 }

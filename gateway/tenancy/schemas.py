@@ -174,6 +174,10 @@ class Quotas(Wire):
     documents: Amount | None = None
     bytes: Amount | None = None
     document_bytes: Annotated[Amount, Field(ge=1)] | None = None
+    days: Annotated[Days, Field(ge=1)] | None = Field(
+        default=None,
+        description="how far back mail, calendars and chats may reach, whatever a connection says",
+    )
 
 
 class Neutralisation(Wire):

@@ -501,3 +501,7 @@ def test_quotas_of_the_mandate_bound_a_connection():
     mandate = Policy.model_validate({"quotas": {"documentBytes": 1000, "documents": 7}})
     policy = effective_policy({"maxItems": 100}, mandate)
     assert (policy.max_file_bytes, policy.max_attachment_bytes, policy.max_items) == (1000, 1000, 7)
+    assert (policy.mail_window_days, policy.calendar_past_days, policy.chat_window_days) == (365, 180, 90)
+    mandate = Policy.model_validate({"quotas": {"days": 100}, "mail": {"windowDays": 200}})
+    policy = effective_policy({"calendarPastDays": 30}, mandate)
+    assert (policy.mail_window_days, policy.calendar_past_days, policy.chat_window_days) == (100, 30, 90)
