@@ -76,7 +76,7 @@ async def test_items_say_what_became_of_them(bank, door):
     assert answers == {
         "here": "indexed",
         "odd": "unsupported",
-        "bad": "failed",
+        "bad": "unavailable",
         "gone": "deleted_upstream",
         "folder": "folder",
     }
