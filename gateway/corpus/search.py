@@ -54,9 +54,8 @@ __all__ = [
     "search",
 ]
 
-EMBEDDING_SECONDS = (
-    3.0  # for a query: whoever asks waits no longer for its meaning, and gets what its words find
-)
+# For the meaning of a query; after that its words alone are looked for.
+EMBEDDING_SECONDS = 3.0
 LOOKS = 3  # at a corpus that changes while we look; then what is there is the answer
 RERANKED = 50  # hits a reranker looks at
 PHRASE_WEIGHT = 1.1  # a little more than everything else can score
