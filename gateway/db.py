@@ -6,6 +6,7 @@ a real `SET LOCAL` (a `set_config()` call would not reach Citus shards), and row
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -21,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from gateway.errors import ConfigurationError, StoreUnavailable
 from gateway.logs import emit
+from gateway.readers import Connection, Readers
 from gateway.settings import get_settings
 
 # The reserved commons: documents of scope `global` live here, written by operators, searched by a second query.
@@ -28,6 +30,7 @@ COMMONS = UUID("00000000-0000-7000-8000-000000000000")
 
 
 _AWAY = "The database does not answer; try again in a few seconds."
+_CONNECTING: dict[str, Any] = {"connect_timeout": 3, "application_name": "catchment"}
 T = TypeVar("T")
 
 
@@ -59,9 +62,12 @@ class Database:
             pool_timeout=10,
             pool_pre_ping=False,
             pool_use_lifo=True,  # the connection used last has its plans and caches warm
-            connect_args={"connect_timeout": 3, "application_name": "catchment"},
+            connect_args=_CONNECTING,
         )
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
+        # Who reads may have a second look beside it. Two rows, so that nobody holds what another needs while waiting for more.
+        seats = (pool_size + 1) // 2
+        self._readers, self._beside = (Readers(driver_url(url), seats, **_CONNECTING) for _ in range(2))
 
     @asynccontextmanager
     async def tenant_session(self, mandate_id: UUID) -> AsyncGenerator[AsyncSession]:
@@ -71,24 +77,40 @@ class Database:
             yield session
 
     @asynccontextmanager
-    async def tenant_connection(
-        self, mandate_id: UUID, settings: Mapping[str, str | int] | None = None
-    ) -> AsyncGenerator[AsyncConnection[Any]]:
-        """Such a transaction for who speaks to the driver: around small statements the layers above cost more than these do.
-
-        `settings` are set for the transaction alone, in the same message as the tenant.
-        """
+    async def tenant_connection(self, mandate_id: UUID) -> AsyncGenerator[AsyncConnection[Any]]:
+        """Such a transaction for who speaks to the driver: around one small statement the layers above cost more than it does."""
         async with self._answering(), self.engine.connect() as pooled:
             raw = await pooled.get_raw_connection()
             connection = cast("AsyncConnection[Any]", raw.driver_connection)
-            assignments = [f"SET LOCAL {name} = '{value}'" for name, value in (settings or {}).items()]
             try:
                 await connection.set_autocommit(True)  # the driver would send BEGIN alone and wait for it
-                await connection.execute("; ".join(["BEGIN", entering(mandate_id), *assignments]).encode())
+                await connection.execute(f"BEGIN; {entering(mandate_id)}".encode())
                 yield connection
                 await connection.commit()
             finally:
                 await _hand_back(connection)
+
+    async def read(
+        self,
+        mandate_id: UUID,
+        work: Callable[[Connection], T],
+        settings: Mapping[str, str | int] | None = None,
+    ) -> T:
+        """What `work` reads in a transaction of this mandate, in a thread that has nothing else to do (`readers`).
+
+        `settings` are set for the transaction alone, in the same message as the tenant.
+        """
+        async with self._answering():
+            return await self._readers.run(_opening(mandate_id, settings), work)
+
+    def read_beside(
+        self,
+        mandate_id: UUID,
+        work: Callable[[Connection], T],
+        settings: Mapping[str, str | int] | None = None,
+    ) -> Future[T]:
+        """The same for who is reading already and goes on meanwhile."""
+        return self._beside.begin(_opening(mandate_id, settings), work)
 
     @asynccontextmanager
     async def routing_session(self) -> AsyncGenerator[AsyncSession]:
@@ -143,6 +165,8 @@ class Database:
 
     async def dispose(self) -> None:
         await self.engine.dispose()
+        for readers in (self._readers, self._beside):
+            await asyncio.to_thread(readers.close)
 
 
 async def _hand_back(connection: AsyncConnection[Any]) -> None:
@@ -199,6 +223,12 @@ def _is_connection_trouble(error: DBAPIError | PsycopgOperationalError) -> bool:
     )
 
 
+def is_of_another_schema(error: BaseException) -> bool:
+    """About a table or a column that is not there: nobody migrated yet, or not far enough."""
+    original = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(original, PsycopgError) and original.sqlstate in {"42P01", "42703"}
+
+
 async def raw_connection(session: AsyncSession) -> AsyncConnection[Any]:
     """The psycopg connection behind a session, for COPY."""
     connection = await session.connection()
@@ -221,9 +251,9 @@ async def enter_tenant(session: AsyncSession, mandate_id: UUID) -> None:
     session.info["mandate_id"] = mandate_id
 
 
-async def switch_tenant(connection: AsyncConnection[Any], mandate_id: UUID) -> None:
-    """The same for a `tenant_connection`."""
-    await connection.execute(entering(mandate_id).encode())
+def switch_tenant(connection: Connection, mandate_id: UUID) -> None:
+    """The same for who reads in a thread."""
+    connection.execute(entering(mandate_id).encode())
 
 
 def entering(mandate_id: UUID) -> str:
@@ -231,6 +261,11 @@ def entering(mandate_id: UUID) -> str:
     if not isinstance(cast("object", mandate_id), UUID):
         raise TypeError("mandate_id must be a UUID")
     return f"SET LOCAL app.mandate_id = '{mandate_id}'"
+
+
+def _opening(mandate_id: UUID, settings: Mapping[str, str | int] | None) -> str:
+    assignments = (f"SET LOCAL {name} = '{value}'" for name, value in (settings or {}).items())
+    return "; ".join([entering(mandate_id), *assignments])
 
 
 def tenant_of(session: AsyncSession) -> UUID:

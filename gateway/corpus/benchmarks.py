@@ -37,6 +37,7 @@ from gateway.db import Database, driver_url, new_id
 from gateway.embedded.stores import Stores, running_stores
 from gateway.logs import configure_logs
 from gateway.migration import migrate
+from gateway.readers import Connection
 from gateway.settings import get_settings
 from gateway.tenancy import service as tenancy
 
@@ -215,21 +216,24 @@ async def _bare(house: Instance, embedder: Embedder, shelves: Shelves, q: str) -
     groups = query_terms(q, ["en"])
     terms = sorted({term for group in groups for term in group})
     view = View(house.mandate_id, None, Filters())
-    async with house.db.tenant_connection(house.mandate_id, SETTINGS) as connection:
-        state = await search_repository.read_state(connection, house.mandate_id, embedder.model)
+
+    def timed(connection: Connection) -> tuple[float, float]:
+        state = search_repository.read_state(connection, house.mandate_id, embedder.model)
         began = time.perf_counter()
         statement = search_repository.nearest_statement(
             house.mandate_id, space.model, space.dimensions, depth, "", indexed=state.share is not None
         )
-        cursor = await connection.execute(statement, {"query": space.query}, prepare=True, binary=True)
-        await cursor.fetchall()
+        cursor = connection.execute(statement, {"query": space.query}, prepare=True, binary=True)
+        cursor.fetchall()
         index = time.perf_counter() - began
         began = time.perf_counter()
-        near = await search_repository.nearest(connection, view, space, share=state.share, limit=depth)
-        scores = await (await shelves.read(connection, house.mandate_id, terms)).score(groups, depth)
-        await search_repository.visible(connection, view, space, scores.best)
-        await search_repository.page(connection, view, [number for _, _, number in near[:10] if number])
+        near = search_repository.nearest(connection, view, space, share=state.share, limit=depth)
+        scores = shelves.read(connection, house.mandate_id, terms).score(groups, depth)
+        search_repository.visible(connection, view, space, scores.best)
+        search_repository.page(connection, view, [number for _, _, number in near[:10] if number])
         return index, time.perf_counter() - began
+
+    return await house.db.read(house.mandate_id, timed, SETTINGS)
 
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float]:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from gateway.corpus.embedders import Embedder, build_embedder
 from gateway.corpus.evaluation import Collection, load_collection
-from gateway.corpus.lexical.terms import count_terms, query_terms
-from gateway.corpus.relevance import share
+from gateway.corpus.lexical.terms import count_terms
+from gateway.corpus.relevance import share, telling
 from gateway.settings import get_settings
 
 PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
@@ -66,7 +66,7 @@ def _foreign_words(queries: Mapping[str, str], documents: Mapping[str, str]) -> 
     held = [count_terms(text, "en").keys() for text in documents.values()]
     best: list[float] = []
     for text in queries.values():
-        groups = list(dict.fromkeys(query_terms(text, ["en"])))
+        groups = telling(text, "en")
         best.append(max(share(groups, terms) for terms in held))
     return np.array(best)
 

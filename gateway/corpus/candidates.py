@@ -8,18 +8,20 @@ starve a result. How far a view made us go is remembered for a minute, to begin 
 Of chunks and texts only what decides their rank is read here; the page of hits reads the rest of what it shows.
 """
 
-import asyncio
+import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple
 
 from gateway.corpus import search_repository as repository
 from gateway.corpus.lexical.scores import Groups, Scores
 from gateway.corpus.lexical.terms import query_terms
 from gateway.corpus.phrases import Phrase, phrase_holders, quoted_phrases
-from gateway.corpus.search_repository import Connection, Neighbour, Seen, Space, State, View
+from gateway.corpus.search_repository import Neighbour, Seen, Space, State, View
 from gateway.corpus.shelves import Postings, Shelves
+from gateway.readers import Connection
 
 DEPTH = 50  # texts per leg that take part in the fusion, at least, and beyond the page
 # How far to go, one after the other: so many times as deep, or the whole view if it shows no more chunks than that.
@@ -32,6 +34,9 @@ STEPS: tuple[tuple[Literal["wide", "narrow"], int | None], ...] = (
 )
 HINT_SECONDS = 60.0
 ROUNDS = 5  # of looking past texts that fill a list with their copies
+
+# Reads on a connection of its own, in the same mandate, while its caller goes on.
+Beside = Callable[[Callable[[Connection], list[Neighbour]]], Future[list[Neighbour]]]
 
 
 class Near(NamedTuple):
@@ -94,6 +99,7 @@ class Hints:
     def __init__(self, size: int = 1000) -> None:
         self._kept: OrderedDict[Any, tuple[int, float]] = OrderedDict()
         self._size = size
+        self._lock = threading.Lock()  # searches run in threads
 
     def first_step(self, view: View) -> int:
         step, until = self._kept.get(view.key, (0, 0.0))
@@ -102,10 +108,11 @@ class Hints:
     def note(self, view: View, step: int) -> None:
         if step == 0 or self.first_step(view) == step:
             return
-        self._kept[view.key] = (step, time.monotonic() + HINT_SECONDS)
-        self._kept.move_to_end(view.key)
-        if len(self._kept) > self._size:
-            self._kept.popitem(last=False)
+        with self._lock:
+            self._kept[view.key] = (step, time.monotonic() + HINT_SECONDS)
+            self._kept.move_to_end(view.key)
+            if len(self._kept) > self._size:
+                self._kept.popitem(last=False)
 
 
 class ByWords(NamedTuple):
@@ -116,116 +123,132 @@ class ByWords(NamedTuple):
     rows: list[Seen]
 
 
+class _Ahead(NamedTuple):
+    """Neighbours that are being looked for, and how."""
+
+    depth: int
+    share: float | None
+    found: Future[list[Neighbour]]
+
+
 class Quest:
-    """One query against one mandate, on one connection, in the caller's transaction."""
+    """One query against one mandate: its words on the caller's connection, its neighbours on one beside it."""
 
     def __init__(
         self,
         connection: Connection,
+        beside: Beside,
         view: View,
         shelves: Shelves,
         hints: Hints,
         *,
+        model: str,
         space: Space | None,
         limit: int,
     ) -> None:
-        self._connection, self._view, self._shelves, self._hints = connection, view, shelves, hints
-        self._space, self._limit = space, limit
+        self._connection, self._beside = connection, beside
+        self.view, self._shelves, self._hints = view, shelves, hints
+        self._model, self._space, self._limit = model, space, limit
         self._depth = max(min(3 * limit, limit + DEPTH), DEPTH)
         self._share: float | None = None
         self._phrases: list[Phrase] = []
         self._postings: Postings | None = None
-        self._scoring: asyncio.Task[Scores] | None = None
+        self._scores: Scores | None = None
+        self._ahead: _Ahead | None = None
         self._outdated = False
 
-    async def run(self, query: str, model: str, *, lexical: bool) -> Candidates:
-        known = self._shelves.state(self._view.mandate_id, model)
-        state = known or await self._read_state(model)
+    def look_ahead(self) -> None:
+        """Has the neighbours looked for already, if it is known how."""
+        known = self._shelves.state(self.view.mandate_id, self._model)
+        how, much = STEPS[self._hints.first_step(self.view)]
+        if known and how == "wide":
+            self._share = known.share
+            self._look_beside(self._depth * (much or 1))
+
+    def run(self, query: str, *, lexical: bool) -> Candidates:
+        known = self._shelves.state(self.view.mandate_id, self._model)
+        state = known or self._read_state()
         if lexical and state.languages:
-            state = await self._read_words(query, model, state, remembered=known is not None)
+            state = self._read_words(query, state, remembered=known is not None)
         if not state.languages:
             return Candidates()
         self._share = state.share
-        try:
-            found = await self._look()
-            found.outdated = self._outdated
-            return found
-        finally:
-            if self._scoring is not None:
-                self._scoring.cancel()
+        found = self._look()
+        found.outdated = self._outdated
+        return found
 
-    async def _read_state(self, model: str) -> State:
-        return await repository.read_state(self._connection, self._view.mandate_id, model)
+    def _read_state(self) -> State:
+        return repository.read_state(self._connection, self.view.mandate_id, self._model)
 
-    async def _read_words(self, query: str, model: str, state: State, *, remembered: bool) -> State:
+    def _read_words(self, query: str, state: State, *, remembered: bool) -> State:
         """The state as it turns out to be: when chunks came or went, a language may have come or gone with them."""
-        groups, postings = await self._read_postings(query, state.languages)
+        groups, postings = self._read_postings(query, state.languages)
         if remembered:
-            fresh = self._shelves.state(self._view.mandate_id, model) or await self._read_state(model)
+            fresh = self._shelves.state(self.view.mandate_id, self._model) or self._read_state()
             if fresh.languages != state.languages:
-                groups, postings = await self._read_postings(query, fresh.languages)
+                groups, postings = self._read_postings(query, fresh.languages)
             state = fresh
-        self._shelves.note(postings.kept, model, state)
-        # counted on another core while the database looks for neighbours
-        self._scoring = asyncio.create_task(postings.score(groups, self._depth))
-        self._postings = postings
+        self._shelves.note(postings.kept, self._model, state)
+        self._postings, self._scores = postings, postings.score(groups, self._depth)
         return state
 
-    async def _read_postings(self, query: str, languages: Sequence[str]) -> tuple[Groups, Postings]:
+    def _read_postings(self, query: str, languages: Sequence[str]) -> tuple[Groups, Postings]:
         groups = query_terms(query, languages)
         self._phrases = quoted_phrases(query, languages)
         every = (groups, *(phrase.groups for phrase in self._phrases))
         terms = {term for words in every for group in words for term in group}
-        return groups, await self._shelves.read(self._connection, self._view.mandate_id, sorted(terms))
+        return groups, self._shelves.read(self._connection, self.view.mandate_id, sorted(terms))
 
-    async def _look(self) -> Candidates:
-        for step in range(self._hints.first_step(self._view), len(STEPS)):
+    def _look(self) -> Candidates:
+        for step in range(self._hints.first_step(self.view), len(STEPS)):
             how, much = STEPS[step]
-            found = await (
-                self._look_narrow(much) if how == "narrow" else self._look_wide(self._depth * (much or 1))
-            )
+            found = self._look_narrow(much) if how == "narrow" else self._look_wide(self._depth * (much or 1))
             if found is not None:
-                self._hints.note(self._view, step)
+                self._hints.note(self.view, step)
                 return found
         return Candidates()
 
-    async def _look_wide(self, depth: int) -> Candidates | None:
+    def _look_wide(self, depth: int) -> Candidates | None:
         """None when the view hides so much of the lists that what is left would not fill the answer."""
-        neighbours: list[Neighbour] = []
-        if self._space:
-            neighbours = await repository.nearest(
-                self._connection, self._view, self._space, share=self._share, limit=depth
-            )
-        near, words = Near.of(neighbours), await self._by_words(depth, None)
+        self._look_beside(depth)
+        words = self._by_words(depth, None)
+        near = Near.of(self._ahead.found.result() if self._ahead else ())
         # An index scan may end early, on its budget; an exact one only with the last vector.
         cut = bool(self._space) and (self._share is not None or len(near.distances) == depth)
-        return await self._combine(near, words, depth, cut=cut, only=None)
+        return self._combine(near, words, depth, cut=cut, only=None)
 
-    async def _look_narrow(self, most: int | None) -> Candidates | None:
+    def _look_beside(self, depth: int) -> None:
+        """Has the neighbours looked for, unless they are already: what was known may have changed since."""
+        space, view, share = self._space, self.view, self._share
+        if space is None or (self._ahead and (self._ahead.depth, self._ahead.share) == (depth, share)):
+            return
+        found = self._beside(
+            lambda connection: repository.nearest(connection, view, space, share=share, limit=depth)
+        )
+        self._ahead = _Ahead(depth, share, found)
+
+    def _look_narrow(self, most: int | None) -> Candidates | None:
         """None when the view shows more than that many chunks."""
         limit = None if most is None else most + 1
-        numbers = await repository.allowed_numbers(self._connection, self._view, limit)
+        numbers = repository.allowed_numbers(self._connection, self.view, limit)
         if most is not None and len(numbers) > most:
             return None
         if not numbers:
             return Candidates()
         neighbours: list[Neighbour] = []
         if self._space:
-            neighbours = await repository.nearest_allowed(
-                self._connection, self._view, self._space, self._depth
-            )
-        words = await self._by_words(self._depth, numbers)
-        return await self._combine(Near.of(neighbours), words, self._depth, cut=False, only=numbers)
+            neighbours = repository.nearest_allowed(self._connection, self.view, self._space, self._depth)
+        words = self._by_words(self._depth, numbers)
+        return self._combine(Near.of(neighbours), words, self._depth, cut=False, only=numbers)
 
-    async def _by_words(self, depth: int, only: Sequence[int] | None) -> ByWords | None:
-        if self._scoring is None:
+    def _by_words(self, depth: int, only: Sequence[int] | None) -> ByWords | None:
+        if (scores := self._scores) is None:
             return None
-        scores = await self._scoring
         at_hand = only is None and depth == self._depth
-        best = scores.best if at_hand else await scores.best_of(depth, only)
-        return ByWords(scores, best, await self._visible(best))
+        best = scores.best if at_hand else scores.best_of(depth, only)
+        return ByWords(scores, best, self._visible(best))
 
-    async def _combine(
+    def _combine(
         self, near: Near, words: ByWords | None, depth: int, *, cut: bool, only: Sequence[int] | None
     ) -> Candidates | None:
         """What both legs found. `cut`: there may be neighbours beyond these. `only`: all that is visible."""
@@ -235,14 +258,12 @@ class Quest:
             return None
         if words is not None:
             found.add(words.rows)
-            if not await self._fill_up(words, found, depth, only):
+            if not self._fill_up(words, found, depth, only):
                 return None
             found.score(words.scores)
         return found
 
-    async def _fill_up(
-        self, words: ByWords, found: Candidates, depth: int, only: Sequence[int] | None
-    ) -> bool:
+    def _fill_up(self, words: ByWords, found: Candidates, depth: int, only: Sequence[int] | None) -> bool:
         """Sees to it that the words' list fills the answer too; false when the view hides too much of it.
 
         Copies of one text can fill a whole list (a footer under every mail): then the texts found are set aside and
@@ -257,21 +278,21 @@ class Quest:
                 break
             if only is None and sum(asked.values()) < self._limit:
                 return False
-            aside = await repository.numbers_of(self._connection, self._view.mandate_id, sorted(texts))
-            best = await scores.best_of(depth, only, without=aside)
-            rows = await self._visible(best)
+            aside = repository.numbers_of(self._connection, self.view.mandate_id, sorted(texts))
+            best = scores.best_of(depth, only, without=aside)
+            rows = self._visible(best)
             found.add(rows)
         if self._phrases and self._postings is not None:
-            held = await phrase_holders(self._connection, self._view, self._postings, self._phrases, only)
-            rows = await self._visible(held)
+            held = phrase_holders(self._connection, self.view, self._postings, self._phrases, only)
+            rows = self._visible(held)
             found.add(rows)
             for row in rows:
                 found.phrases[row.text_hash] = max(held.get(number, 0.0) for number in row.asked)
         return True
 
-    async def _visible(self, numbers: Collection[int]) -> list[Seen]:
+    def _visible(self, numbers: Collection[int]) -> list[Seen]:
         if not numbers:
             return []
-        rows, all_there = await repository.visible(self._connection, self._view, self._space, numbers)
+        rows, all_there = repository.visible(self._connection, self.view, self._space, numbers)
         self._outdated |= not all_there
         return rows

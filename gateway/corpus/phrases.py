@@ -5,7 +5,6 @@ the phrase rank higher, by as much as it is of the query: first, when the query 
 a long question quotes two words in passing.
 """
 
-import asyncio
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from gateway.corpus.lexical.scores import Groups
 from gateway.corpus.lexical.terms import query_terms
 from gateway.corpus.search_repository import View
 from gateway.corpus.shelves import Postings
+from gateway.readers import Connection
 
 CHECKED = 300  # chunks read per phrase, best by BM25 first
 MOST_PHRASES = 8  # of one query; each is a look into the texts of its own
@@ -56,8 +56,8 @@ def folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKD", text.casefold()).translate(_UNHEARD).split())
 
 
-async def phrase_holders(
-    connection: repository.Connection,
+def phrase_holders(
+    connection: Connection,
     view: View,
     postings: Postings,
     phrases: Sequence[Phrase],
@@ -66,13 +66,13 @@ async def phrase_holders(
     """Visible chunks that hold a phrase, with the share of the query it is. `only` are all that is visible."""
     holders: dict[int, float] = {}
     for phrase in phrases:
-        together = await asyncio.to_thread(_together, postings, phrase.groups, only)
+        together = _together(postings, phrase.groups, only)
         if not together:
             continue
-        scores = await postings.score(phrase.groups, 0)
-        best = await scores.best_of(CHECKED, together)
-        texts = await repository.read_texts(connection, view, list(best))
-        for number in await asyncio.to_thread(_quoting, texts, phrase.text):
+        scores = postings.score(phrase.groups, 0)
+        best = scores.best_of(CHECKED, together)
+        texts = repository.read_texts(connection, view, list(best))
+        for number in _quoting(texts, phrase.text):
             holders[number] = min(holders.get(number, 0.0) + phrase.share, 1.0)
     return holders
 

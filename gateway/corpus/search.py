@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
@@ -32,10 +33,11 @@ from gateway.corpus.search_models import (
     Viewer,
     check_query,
 )
-from gateway.corpus.search_repository import Connection, Found, Space, View, halfvec_literal
+from gateway.corpus.search_repository import Found, Space, View, halfvec_literal
 from gateway.corpus.shelves import Shelves
 from gateway.db import COMMONS, Database, new_id, switch_tenant
 from gateway.metrics import SEARCH_SECONDS, SEARCHES
+from gateway.readers import Connection
 
 __all__ = [
     "MAX_LIMIT",
@@ -129,47 +131,62 @@ class _Look:
         self._space, self._limit = space, limit
 
     async def hits(self) -> list[Hit]:
-        """One connection serves both mandates: searches that held one while waiting for a second could wait for each other.
+        return await self._db.read(self._viewer.mandate_id, self._hits, repository.SETTINGS)
 
-        A document that is revised while we look has neither its old chunks any more nor, among what was found, its new ones: so
+    def _hits(self, connection: Connection) -> list[Hit]:
+        """A document that is revised while we look has neither its old chunks any more nor, among what was found, its new ones: so
         when something found is gone, we look again.
         """
         own = self._viewer.mandate_id
         hits: list[Hit] = []
-        async with self._db.tenant_connection(COMMONS, repository.SETTINGS) as connection:
-            shared = await repository.go_on_to(connection, own) and own != COMMONS
-            for _ in range(LOOKS):
-                found = [await self._candidates(connection, own)]
-                if shared:
-                    await switch_tenant(connection, COMMONS)
-                    found.append(await self._candidates(connection, COMMONS))
-                hits, complete = await self._page(connection, found)
-                if complete and not any(candidates.outdated for _, candidates in found):
-                    break
-                if shared:
-                    await switch_tenant(connection, own)
+        quest = self._quest(connection, own)
+        quest.look_ahead()
+        shared = own != COMMONS and repository.commons_hold_anything(connection, back_to=own)
+        for _ in range(LOOKS):
+            found = [self._candidates(quest)]
+            if shared:
+                switch_tenant(connection, COMMONS)
+                found.append(self._candidates(self._quest(connection, COMMONS)))
+            hits, complete = self._page(connection, found)
+            if complete and not any(candidates.outdated for _, candidates in found):
+                break
+            if shared:
+                switch_tenant(connection, own)
+            quest = self._quest(connection, own)
         return hits
 
     async def still_visible(self, hits: Sequence[Hit]) -> list[Hit]:
         """The hits without what was revoked, deleted or hidden since they were found."""
         ids = [source.chunk_id for hit in hits for source in hit.sources]
-        visible = set[UUID]()
-        async with self._db.tenant_connection(COMMONS, repository.SETTINGS) as connection:
-            for mandate_id in (COMMONS, self._viewer.mandate_id):
-                await switch_tenant(connection, mandate_id)
-                visible |= await repository.still_visible(connection, self._view(mandate_id), ids)
+        visible = await self._db.read(COMMONS, lambda connection: self._visible(connection, ids))
         return [kept for hit in hits if (kept := _narrowed(hit, visible)) is not None]
 
-    async def _candidates(self, connection: Connection, mandate_id: UUID) -> tuple[View, Candidates]:
-        view = self._view(mandate_id)
-        quest = Quest(connection, view, _shelves, _hints, space=self._space, limit=self._limit)
-        lexical = self._query.method != "dense"
-        return view, await quest.run(self._query.q, self._embedder.model, lexical=lexical)
+    def _visible(self, connection: Connection, chunk_ids: Sequence[UUID]) -> set[UUID]:
+        visible = set[UUID]()
+        for mandate_id in (COMMONS, self._viewer.mandate_id):
+            switch_tenant(connection, mandate_id)
+            visible |= repository.still_visible(connection, self._view(mandate_id), chunk_ids)
+        return visible
+
+    def _quest(self, connection: Connection, mandate_id: UUID) -> Quest:
+        return Quest(
+            connection,
+            partial(self._db.read_beside, mandate_id, settings=repository.SETTINGS),
+            self._view(mandate_id),
+            _shelves,
+            _hints,
+            model=self._embedder.model,
+            space=self._space,
+            limit=self._limit,
+        )
+
+    def _candidates(self, quest: Quest) -> tuple[View, Candidates]:
+        return quest.view, quest.run(self._query.q, lexical=self._query.method != "dense")
 
     def _view(self, mandate_id: UUID) -> View:
         return View(mandate_id, self._viewer.user_id, self._query.filters())
 
-    async def _page(
+    def _page(
         self, connection: Connection, found: Sequence[tuple[View, Candidates]]
     ) -> tuple[list[Hit], bool]:
         """The best of what was found in each mandate, and whether all of that is still there. Of a text that both have, the
@@ -185,20 +202,20 @@ class _Look:
         # What was revoked meanwhile leaves gaps, for those who come next.
         while ranked and (gaps := self._limit - len(hits)) > 0:
             best, ranked = ranked[:gaps], ranked[gaps:]
-            chunks = await self._chunks(connection, found, best)
+            chunks = self._chunks(connection, found, best)
             hits += [_hit(every, chunks[text], scores[text]) for text in best if text in chunks]
             complete &= len(chunks) == len(best)
         return hits, complete
 
-    async def _chunks(
+    def _chunks(
         self, connection: Connection, found: Sequence[tuple[View, Candidates]], texts: Sequence[bytes]
     ) -> dict[bytes, list[Found]]:
         chunks: dict[bytes, list[Found]] = {}
         for view, candidates in found:
             numbers = [number for text_hash in texts for number in candidates.chunks.get(text_hash, ())]
             if numbers and len(found) > 1:
-                await switch_tenant(connection, view.mandate_id)
-            for chunk in await repository.page(connection, view, numbers) if numbers else ():
+                switch_tenant(connection, view.mandate_id)
+            for chunk in repository.page(connection, view, numbers) if numbers else ():
                 chunks.setdefault(chunk.text_hash, []).append(chunk)
         return chunks
 

@@ -105,6 +105,12 @@ class Hit:
     cosine: float | None  # comparable across searches with one embedder, unlike `score`
     bm25: float | None
 
+    @property
+    def findable(self) -> str:
+        """What stands over the text with the text: a note called "SSO reset" need not say so again."""
+        titles = dict.fromkeys(source.title for source in self.sources)
+        return "\n".join(filter(None, (*titles, self.heading_path, self.text)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:

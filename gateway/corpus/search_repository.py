@@ -1,6 +1,7 @@
 """All SQL of search. What runs here was EXPLAINed as the runtime role (tests/acceptance/test_retrieval.py).
 
-The statements go to psycopg directly: a search is eight of them, and the layers above would cost more than they do.
+The statements go to psycopg directly, from a thread (`gateway.readers`): a search is seven of them, and the layers above
+would cost more than they do.
 They are prepared once per connection, with a plan for any value, because planning costs as much as running them; what a
 plan must know beforehand, such as the model of a partial index, is written out. Exact scans of a narrow view are planned
 for their values.
@@ -17,16 +18,15 @@ from uuid import UUID
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from psycopg import AsyncClientCursor, AsyncConnection
+from psycopg import ClientCursor
 from psycopg.sql import quote
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus.repository import VISIBLE
 from gateway.corpus.settlement_repository import index_name
-from gateway.db import entering, tenant_of
-
-Connection = AsyncConnection[Any]
+from gateway.db import COMMONS, entering, tenant_of
+from gateway.readers import Connection
 
 SOURCES = 100  # of one text that a hit names; boilerplate may have thousands
 
@@ -118,7 +118,7 @@ def statements(given: tuple[str, ...]) -> Statements:
             CROSS JOIN {sources}
             """.encode(),
         texts=f"""
-            SELECT c.number, c.text FROM {_CHUNKS}
+            SELECT c.number, concat_ws(E'\n', c.title, c.text) FROM {_CHUNKS}
             WHERE c.mandate_id = %(mandate_id)s AND c.number = ANY(%(numbers)s::bigint[]) AND {view}
             """.encode(),
     )
@@ -177,23 +177,26 @@ SELECT ARRAY(SELECT language FROM held WHERE language IS NOT NULL),
 """
 
 
-async def read_state(connection: Connection, mandate_id: UUID, model: str) -> State:
+def read_state(connection: Connection, mandate_id: UUID, model: str) -> State:
     """Which languages the mandate holds (a hop per language, not a scan) and how its vectors are searched."""
-    cursor = await connection.execute(
+    cursor = connection.execute(
         _STATE, {"mandate_id": mandate_id, "model": model, "index": index_name(model)}, prepare=True
     )
     languages, settled, chunks, indexed = cast(
-        "tuple[list[str], bool, float | None, float | None]", await cursor.fetchone()
+        "tuple[list[str], bool, float | None, float | None]", cursor.fetchone()
     )
     # Chunks stand for vectors, whose exact number would take a scan; a guess about effort may be rough.
     share = min(max((chunks or 0.0) / max(indexed or 0.0, 1.0), 0.01), 1.0)
     return State(languages, share if settled else None)
 
 
-async def go_on_to(connection: Connection, mandate_id: UUID) -> bool:
-    """Enters that mandate, in the same message that asks whether the one before has any chunk at all."""
-    cursor = await connection.execute(f"SELECT EXISTS (SELECT FROM segment); {entering(mandate_id)}".encode())
-    return bool((await cursor.fetchall())[0][0])
+def commons_hold_anything(connection: Connection, *, back_to: UUID) -> bool:
+    """Whether there is any chunk in the commons: there and back to one's own mandate in one message."""
+    cursor = connection.execute(
+        f"{entering(COMMONS)}; SELECT EXISTS (SELECT FROM segment); {entering(back_to)}".encode()
+    )
+    cursor.nextset()
+    return bool(cursor.fetchall()[0][0])
 
 
 # -- the lexical leg
@@ -208,14 +211,14 @@ PostingRow = tuple[str, bytes, bytes]  # term, segment, packed postings
 _VERSION = struct.Struct(">16si")
 
 
-async def read_postings(
+def read_postings(
     connection: Connection, mandate_id: UUID, terms: Sequence[str]
 ) -> tuple[bytes, list[PostingRow]]:
     """Every segment with its version, packed, and the terms' postings, of one and the same moment."""
-    cursor = await connection.execute(
+    cursor = connection.execute(
         _POSTINGS, {"mandate_id": mandate_id, "terms": list(terms)}, prepare=True, binary=True
     )
-    rows = cast("list[tuple[str | None, bytes, bytes]]", await cursor.fetchall())
+    rows = cast("list[tuple[str | None, bytes, bytes]]", cursor.fetchall())
     versions = next(data for term, _, data in rows if term is None)
     return versions or b"", [cast("PostingRow", row) for row in rows if row[0] is not None]
 
@@ -225,15 +228,15 @@ def segment_versions(packed: bytes) -> dict[bytes, int]:
     return dict(_VERSION.iter_unpack(packed))
 
 
-async def read_directories(
+def read_directories(
     connection: Connection, mandate_id: UUID, segments: Sequence[bytes]
 ) -> list[tuple[bytes, int, bytes]]:
-    cursor = await connection.execute(
+    cursor = connection.execute(
         "SELECT uuid_send(id), version, directory FROM segment WHERE mandate_id = %s AND id = ANY(%s)",
         (mandate_id, [UUID(bytes=segment) for segment in segments]),
         binary=True,
     )
-    return cast("list[tuple[bytes, int, bytes]]", await cursor.fetchall())
+    return cast("list[tuple[bytes, int, bytes]]", cursor.fetchall())
 
 
 # -- the dense leg
@@ -265,7 +268,7 @@ def nearest_statement(
         SELECT t.text_hash, t.distance, f.number FROM t LEFT JOIN {sources} ON true""".encode()
 
 
-async def nearest(
+def nearest(
     connection: Connection, view: View, space: Space, *, share: float | None, limit: int
 ) -> list[Neighbour]:
     """The mandate's nearest texts: settled ones by the index, the rest exactly; whether visible or not, but saying so."""
@@ -273,24 +276,22 @@ async def nearest(
     # because other mandates' vectors take their places in the list before they are dropped.
     width = min(int(max(2 * limit, LEAST_EF_SEARCH) / (share or 1.0)), MOST_EF_SEARCH)
     if width != LEAST_EF_SEARCH:  # and stays so: whoever looks again looks further
-        await connection.execute(f"SET LOCAL hnsw.ef_search = {width}".encode())
+        connection.execute(f"SET LOCAL hnsw.ef_search = {width}".encode())
     statement = nearest_statement(
         view.mandate_id, space.model, space.dimensions, limit, view.sql.sources, indexed=share is not None
     )
     parameters = {**view.parameters, "query": space.query}
-    found = await _neighbours(connection, statement, parameters)
+    found = _neighbours(connection, statement, parameters)
     if share is not None and len({text_hash for text_hash, *_ in found}) < limit:
         # Other mandates' vectors took the places.
-        await connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-        found = await _neighbours(connection, statement, parameters)
+        connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+        found = _neighbours(connection, statement, parameters)
     return found
 
 
-async def _neighbours(
-    connection: Connection, statement: bytes, parameters: dict[str, Any]
-) -> list[Neighbour]:
-    cursor = await connection.execute(statement, parameters, prepare=True, binary=True)
-    return cast("list[Neighbour]", await cursor.fetchall())
+def _neighbours(connection: Connection, statement: bytes, parameters: dict[str, Any]) -> list[Neighbour]:
+    cursor = connection.execute(statement, parameters, prepare=True, binary=True)
+    return cast("list[Neighbour]", cursor.fetchall())
 
 
 # -- what the view lets through
@@ -305,13 +306,13 @@ class Seen(NamedTuple):
     number: int
 
 
-async def visible(
+def visible(
     connection: Connection, view: View, space: Space | None, numbers: Collection[int]
 ) -> tuple[list[Seen], bool]:
     """Every visible chunk with the text of one of these chunks, and how far that is from the query; and whether all of
     these chunks are there, visible or not.
     """
-    cursor = await connection.execute(
+    cursor = connection.execute(
         view.sql.visible,
         {
             **view.parameters,
@@ -322,7 +323,7 @@ async def visible(
         prepare=True,
         binary=True,
     )
-    rows = await cursor.fetchall()
+    rows = cursor.fetchall()
     there = {number for _, asked, _, _ in rows for number in asked}
     return [Seen._make(row) for row in rows if row[-1] is not None], len(there) == len(numbers)
 
@@ -349,15 +350,15 @@ class Found(NamedTuple):
     verified_at: str | None
 
 
-async def page(connection: Connection, view: View, numbers: Iterable[int]) -> list[Found]:
+def page(connection: Connection, view: View, numbers: Iterable[int]) -> list[Found]:
     """These chunks, in one round trip for a page of hits.
 
     The last statement of a search. It looks at scope and connections once more, so what was revoked while the search ran
     is not served.
     """
     parameters = {**view.parameters, "numbers": _listed(numbers)}
-    cursor = await connection.execute(view.sql.page, parameters, prepare=True, binary=True)
-    return list(map(Found._make, await cursor.fetchall()))
+    cursor = connection.execute(view.sql.page, parameters, prepare=True, binary=True)
+    return list(map(Found._make, cursor.fetchall()))
 
 
 def _listed(numbers: Iterable[int]) -> str:
@@ -365,42 +366,40 @@ def _listed(numbers: Iterable[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
-async def still_visible(connection: Connection, view: View, chunk_ids: Sequence[UUID]) -> set[UUID]:
+def still_visible(connection: Connection, view: View, chunk_ids: Sequence[UUID]) -> set[UUID]:
     """Those of the chunks that the view shows now."""
-    cursor = await connection.execute(
-        view.sql.still, {**view.parameters, "ids": list(chunk_ids)}, binary=True
-    )
-    return {row[0] for row in await cursor.fetchall()}
+    cursor = connection.execute(view.sql.still, {**view.parameters, "ids": list(chunk_ids)}, binary=True)
+    return {row[0] for row in cursor.fetchall()}
 
 
-async def numbers_of(connection: Connection, mandate_id: UUID, hashes: Sequence[bytes]) -> list[int]:
+def numbers_of(connection: Connection, mandate_id: UUID, hashes: Sequence[bytes]) -> list[int]:
     """Every chunk with one of these texts, visible or not."""
-    cursor = await connection.execute(
+    cursor = connection.execute(
         "SELECT number FROM chunk WHERE mandate_id = %s AND text_hash = ANY(%s::bytea[])",
         (mandate_id, list(hashes)),
         binary=True,
     )
-    return [row[0] for row in await cursor.fetchall()]
+    return [row[0] for row in cursor.fetchall()]
 
 
-async def allowed_numbers(connection: Connection, view: View, limit: int | None) -> list[int]:
+def allowed_numbers(connection: Connection, view: View, limit: int | None) -> list[int]:
     """Every chunk number the view shows, up to a limit."""
-    cursor = AsyncClientCursor(connection)
-    await cursor.execute(view.sql.allowed, {**view.parameters, "limit": limit})
-    return [row[0] for row in await cursor.fetchall()]
+    cursor = ClientCursor(connection)
+    cursor.execute(view.sql.allowed, {**view.parameters, "limit": limit})
+    return [row[0] for row in cursor.fetchall()]
 
 
-async def nearest_allowed(connection: Connection, view: View, space: Space, limit: int) -> list[Neighbour]:
+def nearest_allowed(connection: Connection, view: View, space: Space, limit: int) -> list[Neighbour]:
     """The nearest texts among what the view shows, exactly: for views so narrow that the index would hardly hit them."""
-    cursor = AsyncClientCursor(connection)
+    cursor = ClientCursor(connection)
     parameters = {**view.parameters, "model": space.model, "query": space.query, "limit": limit}
-    await cursor.execute(view.sql.nearest_allowed, parameters)
-    return cast("list[Neighbour]", await cursor.fetchall())
+    cursor.execute(view.sql.nearest_allowed, parameters)
+    return cast("list[Neighbour]", cursor.fetchall())
 
 
-async def read_texts(connection: Connection, view: View, numbers: Sequence[int]) -> list[tuple[int, str]]:
-    cursor = await connection.execute(view.sql.texts, {**view.parameters, "numbers": list(numbers)})
-    return cast("list[tuple[int, str]]", await cursor.fetchall())
+def read_texts(connection: Connection, view: View, numbers: Sequence[int]) -> list[tuple[int, str]]:
+    cursor = connection.execute(view.sql.texts, {**view.parameters, "numbers": list(numbers)})
+    return cast("list[tuple[int, str]]", cursor.fetchall())
 
 
 # -- what a citation opens

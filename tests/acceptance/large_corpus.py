@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 import psycopg
-from psycopg import AsyncClientCursor
+from psycopg import ClientCursor
 from pydantic import SecretStr
 from sqlalchemy import text
 
@@ -23,6 +23,7 @@ from gateway.corpus.search_repository import Filters, Space, View
 from gateway.corpus.settlement_repository import tidy
 from gateway.corpus.synthetic import KINDS, SyntheticText
 from gateway.db import Database
+from gateway.readers import Connection
 from gateway.settings import Settings
 from tests.fixtures.stores import DatabaseUrls
 from tests.fixtures.tenants import make_mandate
@@ -98,17 +99,19 @@ async def prepared_plan(world: World, mandate_id: UUID, statement: str, paramete
         return f"${names.index(match[1]) + 1}"
 
     numbered = re.sub(r"%\((\w+)\)s", place, statement)
-    async with world.db.tenant_connection(mandate_id, repository.SETTINGS) as connection:
-        await connection.execute(f"PREPARE looked_at AS {numbered}".encode())
+
+    def explained(connection: Connection) -> str:
+        connection.execute(f"PREPARE looked_at AS {numbered}".encode())
         values = ", ".join(["%s"] * len(names))
-        cursor = AsyncClientCursor(connection)
-        await cursor.execute(
+        rows = ClientCursor(connection).execute(
             f"EXPLAIN (ANALYZE, TIMING OFF) EXECUTE looked_at({values})".encode(),
             [parameters[n] for n in names],
         )
-        plan = "\n".join(row[0] for row in await cursor.fetchall())
-        await connection.execute("DEALLOCATE looked_at")
+        plan = "\n".join(row[0] for row in rows)
+        connection.execute("DEALLOCATE looked_at")
         return plan
+
+    return await world.db.read(mandate_id, explained, repository.SETTINGS)
 
 
 class Fixed:

@@ -3,7 +3,6 @@
 First for the best, while the database looks for neighbours; then for the neighbours, whichever they turn out to be.
 """
 
-import asyncio
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,17 +64,10 @@ class Scores:
         else:
             self._scores[impact.places] += weight * impact.values
 
-    async def best_of(
+    def best_of(
         self, limit: int, only: Sequence[int] | None, *, without: Sequence[int] = ()
     ) -> dict[int, float]:
         """The best among some chunks, or among all but some. What the statistics count stays the same."""
-        return await asyncio.to_thread(self._narrowed, limit, only, without)
-
-    def of(self, chunk_numbers: Iterable[int]) -> dict[int, float]:
-        """Chunk number to score, zero included; chunks that are not on the shelf are left out."""
-        return self._listed(self._shelf.places_of(chunk_numbers))
-
-    def _narrowed(self, limit: int, only: Sequence[int] | None, without: Sequence[int]) -> dict[int, float]:
         scores = self._scores.copy()
         if only is not None:
             mask = np.zeros(len(scores), np.bool_)
@@ -83,6 +75,10 @@ class Scores:
             scores[~mask] = 0
         scores[self._shelf.places_of(without)] = 0
         return self._best(scores, limit)
+
+    def of(self, chunk_numbers: Iterable[int]) -> dict[int, float]:
+        """Chunk number to score, zero included; chunks that are not on the shelf are left out."""
+        return self._listed(self._shelf.places_of(chunk_numbers))
 
     def _best(self, scores: NDArray[np.float32], limit: int) -> dict[int, float]:
         if limit <= 0:

@@ -1,9 +1,10 @@
 """A mandate to put passages into and search, for the tests of search."""
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -16,7 +17,11 @@ from gateway.db import Database, new_id
 from gateway.tenancy import repository as tenancy
 from tests.fixtures.tenants import TestMandate, make_mandate
 
+T = TypeVar("T")
 _names = count()
+
+# Runs something to its end while the search that calls it, in a thread, waits.
+Meanwhile = Callable[[Coroutine[Any, Any, T]], T]
 
 
 @lru_cache(maxsize=1)
@@ -53,6 +58,10 @@ class Library:
         )
         async with self.db.tenant_session(self.mandate_id) as session:
             return await load_documents(session, wordllama().model, documents, vectors)
+
+    async def revoke(self, connection_id: UUID) -> None:
+        async with self.db.tenant_session(self.mandate_id) as session:
+            await connections.revoke(session, connection_id)
 
     async def connect(self, who: str = "owner", state: str = "active") -> UUID:
         connection_id = new_id()

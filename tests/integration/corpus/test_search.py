@@ -28,7 +28,7 @@ from gateway.corpus.search import (
 from gateway.db import Database
 from gateway.errors import InvalidRequest, StoreUnavailable
 from tests.fixtures.stores import DatabaseUrls
-from tests.integration.corpus.searching import Library, wordllama
+from tests.integration.corpus.searching import Library, Meanwhile, wordllama
 
 FILLER = [f"Unrelated remarks number {n} about gardening, weather and music." for n in range(60)]
 
@@ -106,6 +106,12 @@ async def test_words_of_the_heading_find_the_passage_below(library: Library) -> 
     await library.put("Ten days, in writing.", heading="Contract > Termination period")
     await library.put(*FILLER)
     assert (await library.texts("termination period", method="bm25")) == ["Ten days, in writing."]
+
+
+async def test_a_quoted_title_finds_its_document_first(library: Library) -> None:
+    await library.put("Press the red button.", title="Reset of the login")
+    await library.put(*(f"login reset of the {name}" for name in ("door", "gate", "bell")), *FILLER)
+    assert (await library.texts('"reset of the login"'))[0] == "Press the red button."
 
 
 async def test_what_is_gone_is_not_found_and_what_is_new_is(library: Library) -> None:
@@ -254,16 +260,15 @@ async def test_nothing_of_a_connection_that_is_not_active_is_served(library: Lib
 
 
 async def test_a_connection_revoked_during_the_search_is_not_served(
-    library: Library, monkeypatch: pytest.MonkeyPatch
+    library: Library, monkeypatch: pytest.MonkeyPatch, meanwhile: Meanwhile
 ) -> None:
     connection_id = await library.connect()
     await library.put("mail about the merger", connection_id=connection_id, source_kind="outlook_message")
     nearest = search_repository.nearest
 
-    async def revoked_meanwhile(*arguments, **options):
-        found = await nearest(*arguments, **options)
-        async with library.db.tenant_session(library.mandate_id) as session:
-            await connections.revoke(session, connection_id)
+    def revoked_meanwhile(*arguments, **options):
+        found = nearest(*arguments, **options)
+        meanwhile(library.revoke(connection_id))
         return found
 
     monkeypatch.setattr(search_repository, "nearest", revoked_meanwhile)
@@ -501,17 +506,20 @@ async def test_a_reranker_that_fails_costs_nothing_but_its_opinion(library: Libr
 
 
 async def test_segments_merged_during_a_search_are_read_again(
-    library: Library, monkeypatch: pytest.MonkeyPatch
+    library: Library, monkeypatch: pytest.MonkeyPatch, meanwhile: Meanwhile
 ) -> None:
     for n in range(9):
         await library.put(f"pump number {n}")
     read, merged = search_repository.read_directories, []
 
-    async def merged_meanwhile(*arguments):
+    async def merge() -> int:
+        async with library.db.tenant_session(library.mandate_id) as session:
+            return await lexicon.merge_small(session, None, fewer_than=2000)
+
+    def merged_meanwhile(*arguments):
         if not merged:
-            async with library.db.tenant_session(library.mandate_id) as session:
-                merged.append(await lexicon.merge_small(session, None, fewer_than=2000))
-        return await read(*arguments)
+            merged.append(meanwhile(merge()))
+        return read(*arguments)
 
     monkeypatch.setattr(search_repository, "read_directories", merged_meanwhile)
     assert len(await library.texts("pump", method="bm25")) == 9
@@ -541,10 +549,10 @@ async def test_a_search_that_loses_its_connection_says_so_and_the_next_one_works
     await library.put("pump")
     page = search_repository.page
 
-    async def cut_off(connection, *arguments):
+    def cut_off(connection, *arguments):
         with psycopg.connect(database_urls.superuser_url, autocommit=True) as admin:
             admin.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
-        return await page(connection, *arguments)
+        return page(connection, *arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(search_repository, "page", cut_off)

@@ -1,6 +1,7 @@
 """Search over HTTP: its shape, its filters, and what it refuses."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -81,6 +82,8 @@ async def test_filters_travel_in_the_query_string(
         "tags=": {"pump rule", "pump note", "pump page"},
         "from=2020-01-01": {"pump rule", "pump note", "pump page"},
         "to=2020-01-01T00:00:00Z": set(),
+        "to=2020-01-01": set(),
+        f"to={datetime.now(UTC).date()}": {"pump rule", "pump note", "pump page"},  # that day is meant too
         "from=2020-01-01T00:00:00%2B02:00&types=note": {"pump note"},
         "method=rrf&origin=cli&limit=100": {"pump rule", "pump note", "pump page"},
         f"connectionId={mandate.id}": set(),

@@ -1,19 +1,18 @@
 """Search in a mandate whose vectors are settled: what is known from the last search is used, and only while it holds."""
 
-import asyncio
 from typing import Any
 
 import psycopg
 import pytest
 from sqlalchemy import text
 
-from gateway.connections import repository as connections
 from gateway.corpus import lexicon, search_repository, settlement_repository
 from gateway.corpus.search_repository import SETTINGS, Filters, Space, View, halfvec_literal
-from gateway.db import Database, new_id, switch_tenant
+from gateway.db import Database, new_id
 from gateway.errors import StoreUnavailable
+from gateway.readers import Connection
 from tests.fixtures.stores import DatabaseUrls
-from tests.integration.corpus.searching import Library, wordllama
+from tests.integration.corpus.searching import Library, Meanwhile, wordllama
 
 FILLER = [f"the {word} stands in the yard" for word in ("tree", "wall", "cart", "bell", "gate", "barn")]
 
@@ -36,9 +35,9 @@ async def library(db: Database) -> Library:
 async def test_what_is_known_is_not_asked_again(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     read, asked = search_repository.read_state, []
 
-    async def watched(*arguments: Any) -> Any:
+    def watched(*arguments: Any) -> Any:
         asked.append(arguments)
-        return await read(*arguments)
+        return read(*arguments)
 
     monkeypatch.setattr(search_repository, "read_state", watched)
     await library.texts("where is the pump?", limit=3)
@@ -46,50 +45,6 @@ async def test_what_is_known_is_not_asked_again(library: Library, monkeypatch: p
     await library.put("another pump")
     await library.texts("where is the pump?", limit=3)
     assert asked
-
-
-async def test_a_tenant_connection_sees_its_tenant_and_undoes_what_failed(library: Library) -> None:
-    other = await Library.open(library.db)
-    count = "SELECT count(*) FROM chunk"
-    async with library.db.tenant_connection(library.mandate_id, {"work_mem": "8MB"}) as connection:
-        assert await (await connection.execute(count)).fetchone() == (7,)
-        assert await (await connection.execute("SHOW work_mem")).fetchone() == ("8MB",)
-        await switch_tenant(connection, other.mandate_id)
-        assert await (await connection.execute(count)).fetchone() == (0,)
-
-    async def fail() -> None:
-        async with library.db.tenant_connection(library.mandate_id) as connection:
-            await connection.execute("DELETE FROM chunk")
-            await connection.execute("SELECT 1/0")
-
-    with pytest.raises(psycopg.errors.DivisionByZero):
-        await fail()
-    async with library.db.tenant_session(library.mandate_id) as session:
-        assert await session.scalar(text(count)) == 7
-        assert await session.scalar(text("SHOW work_mem")) != "8MB"
-
-
-async def test_a_tenant_connection_that_is_left_halfway_is_an_ordinary_one_again(
-    database_urls: DatabaseUrls,
-) -> None:
-    alone = Database(database_urls.runtime_url, pool_size=1)
-    library = await Library.open(alone)
-    inside = asyncio.Event()
-
-    async def hang() -> None:
-        async with alone.tenant_connection(library.mandate_id) as connection:
-            inside.set()
-            await connection.execute("SELECT pg_sleep(60)")
-
-    hanging = asyncio.create_task(hang())
-    await inside.wait()
-    hanging.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await hanging
-    async with alone.tenant_session(library.mandate_id) as session:
-        # In autocommit the tenant would be forgotten with the statement that set it.
-        assert await session.scalar(text("SHOW app.mandate_id")) == str(library.mandate_id)
-    await alone.dispose()
 
 
 async def test_neighbours_of_others_do_not_take_the_places_of_ones_own(
@@ -103,12 +58,14 @@ async def test_neighbours_of_others_do_not_take_the_places_of_ones_own(
         await settlement_repository.build_index(owner, model, width, 307)
     query = halfvec_literal((await wordllama().embed(["the pump number 7 is in the mill"]))[0])
     view = View(library.mandate_id, None, Filters())
-    async with library.db.tenant_connection(library.mandate_id, SETTINGS) as connection:
-        await connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
-        found = await search_repository.nearest(
-            connection, view, Space(model, width, query), share=1.0, limit=7
+
+    def found(connection: Connection) -> int:
+        connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        return len(
+            search_repository.nearest(connection, view, Space(model, width, query), share=1.0, limit=7)
         )
-    assert len(found) == 7
+
+    assert await library.db.read(library.mandate_id, found, SETTINGS) == 7
 
 
 async def test_a_language_that_came_since_is_stemmed(library: Library) -> None:
@@ -139,7 +96,7 @@ async def test_what_is_taken_out_leaves_the_words_that_are_kept_counted(library:
 
 @pytest.mark.parametrize("moment", ["nearest", "visible"])
 async def test_a_connection_revoked_during_the_search_is_not_served_and_others_take_its_place(
-    library: Library, monkeypatch: pytest.MonkeyPatch, moment: str
+    library: Library, monkeypatch: pytest.MonkeyPatch, meanwhile: Meanwhile, moment: str
 ) -> None:
     connection_id = await library.connect()
     await library.put(
@@ -152,10 +109,9 @@ async def test_a_connection_revoked_during_the_search_is_not_served_and_others_t
     assert await library.texts("mail about the pump", limit=1) == ["mail about the pump"]
     run = getattr(search_repository, moment)
 
-    async def revoked_meanwhile(*arguments: Any, **options: Any) -> Any:
-        found = await run(*arguments, **options)
-        async with library.db.tenant_session(library.mandate_id) as session:
-            await connections.revoke(session, connection_id)
+    def revoked_meanwhile(*arguments: Any, **options: Any) -> Any:
+        found = run(*arguments, **options)
+        meanwhile(library.revoke(connection_id))
         return found
 
     monkeypatch.setattr(search_repository, moment, revoked_meanwhile)
@@ -167,19 +123,24 @@ async def test_a_connection_revoked_during_the_search_is_not_served_and_others_t
     [("convex", "nearest"), ("convex", "visible"), ("convex", "page"), ("bm25", "visible"), ("bm25", "page")],
 )
 async def test_a_document_revised_during_the_search_is_found_all_the_same(
-    library: Library, monkeypatch: pytest.MonkeyPatch, method: str, moment: str
+    library: Library, monkeypatch: pytest.MonkeyPatch, meanwhile: Meanwhile, method: str, moment: str
 ) -> None:
     loaded = await library.put("the sluice of 1911")
     await settle(library)
+    assert await library.texts("sluice", limit=1) == ["the sluice of 1911"]  # its state is known again
     run, revised = getattr(search_repository, moment), []
 
-    async def revised_first(*arguments: Any, **options: Any) -> Any:
+    async def revise() -> None:
+        await library.put("the sluice of 1912")
+        async with library.db.tenant_session(library.mandate_id) as session:
+            await lexicon.take_out(session, loaded.chunk_ids)
+            await session.execute(text("DELETE FROM chunk WHERE id = :id"), {"id": loaded.chunk_ids[0]})
+
+    def revised_first(*arguments: Any, **options: Any) -> Any:
         if not revised:
-            revised.append(await library.put("the sluice of 1912"))
-            async with library.db.tenant_session(library.mandate_id) as session:
-                await lexicon.take_out(session, loaded.chunk_ids)
-                await session.execute(text("DELETE FROM chunk WHERE id = :id"), {"id": loaded.chunk_ids[0]})
-        return await run(*arguments, **options)
+            revised.append(True)
+            meanwhile(revise())
+        return run(*arguments, **options)
 
     monkeypatch.setattr(search_repository, moment, revised_first)
     hits = await library.find("sluice", limit=3, method=method)
@@ -191,10 +152,10 @@ async def test_a_search_that_loses_its_connection_says_so_and_the_next_search_wo
 ) -> None:
     nearest = search_repository.nearest
 
-    async def cut_off(connection: Any, *arguments: Any, **options: Any) -> Any:
+    def cut_off(connection: Any, *arguments: Any, **options: Any) -> Any:
         with psycopg.connect(database_urls.superuser_url, autocommit=True) as admin:
             admin.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
-        return await nearest(connection, *arguments, **options)
+        return nearest(connection, *arguments, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(search_repository, "nearest", cut_off)

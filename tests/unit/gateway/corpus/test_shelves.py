@@ -54,41 +54,41 @@ def test_scores_and_order_are_those_of_bm25(
     assert scores.of([*asked, 7, 9_999]) == pytest.approx({n: all_of_them[n] for n in asked})
 
 
-async def test_only_some_or_all_but_some_are_served() -> None:
+def test_only_some_or_all_but_some_are_served() -> None:
     postings = postings_of([{"run": n} for n in range(1, 9)], per_segment=3)
-    scores = await postings.score([["run"]], 3)
+    scores = postings.score([["run"]], 3)
     assert len(scores.best) == 3
-    best = list(await scores.best_of(100, None))
-    assert list(await scores.best_of(2, None, without=best[:3])) == best[3:5]
-    assert list(await scores.best_of(100, [best[5], best[2], 12345])) == [best[2], best[5]]
-    assert await scores.best_of(100, []) == {}
+    best = list(scores.best_of(100, None))
+    assert list(scores.best_of(2, None, without=best[:3])) == best[3:5]
+    assert list(scores.best_of(100, [best[5], best[2], 12345])) == [best[2], best[5]]
+    assert scores.best_of(100, []) == {}
 
 
-async def test_a_removed_chunk_has_no_score_even_while_a_row_still_names_it() -> None:
+def test_a_removed_chunk_has_no_score_even_while_a_row_still_names_it() -> None:
     postings = postings_of([{"run": 1}, {"run": 3}], per_segment=2)
     gone = postings.kept.directories[0].without([1])
     kept = Kept(b"", {}, [gone], Shelf({0: gone}))
-    scores = await Postings(kept, postings.rows, {}).score([["run"]], 10)
+    scores = Postings(kept, postings.rows, {}).score([["run"]], 10)
     assert list(scores.best) == [100]
     assert np.isfinite(list(scores.best.values())).all()
 
 
-async def test_the_best_of_very_many_are_those_of_bm25() -> None:
+def test_the_best_of_very_many_are_those_of_bm25() -> None:
     chance = random.Random(3)
     postings = postings_of([{"run": chance.randint(1, 9), "sun": 1} for _ in range(20_000)], 9_000)
     for limit in (1, 50, 400):
-        scores = await postings.score([["run"]], limit)
+        scores = postings.score([["run"]], limit)
         reference = score([["run"]], postings.rows, postings.kept.shelf, limit=limit)
         assert list(scores.best) == reference.chunk_numbers.tolist()
 
 
-async def test_frequent_words_are_kept_counted_out_and_score_the_same_without_their_rows() -> None:
+def test_frequent_words_are_kept_counted_out_and_score_the_same_without_their_rows() -> None:
     chunks = [{"run": 1 + n % 3, **({"rare": 1} if n % (2 * FREQUENT) == 0 else {})} for n in range(64)]
     postings = postings_of(chunks, per_segment=30)
-    first = await postings.score([["run", "lauf"], ["rare"]], 10)
+    first = postings.score([["run", "lauf"], ["rare"]], 10)
     assert set(postings.kept.frequent) == {"run"}
     again = Postings(postings.kept, {"rare": postings.rows["rare"]}, {"run": postings.kept.frequent["run"]})
-    second = await again.score([["run", "lauf"], ["rare"]], 10)
+    second = again.score([["run", "lauf"], ["rare"]], 10)
     assert second.best == first.best
     impact = again.impact("run")
     assert impact is not None
