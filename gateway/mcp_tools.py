@@ -28,7 +28,7 @@ from gateway.logs import emit, place_of
 from gateway.tenancy.principal import Principal
 from gateway.tenancy.schemas import Role
 from gateway.tenancy.schemas import Scope as KeyScope
-from gateway.wire import Moment, Wire
+from gateway.wire import EndMoment, Moment, Wire
 
 
 class SearchArguments(Wire):
@@ -41,7 +41,9 @@ class SearchArguments(Wire):
     connection_id: UUID | None = None
     source_id: str | None = Field(default=None, description="only this object, by its source's own id")
     since: Moment | None = Field(default=None, alias="from", description="entered the corpus at or after")
-    until: Moment | None = Field(default=None, alias="to", description="entered the corpus at or before")
+    until: EndMoment | None = Field(
+        default=None, alias="to", description="entered the corpus at or before; a day is meant whole"
+    )
     agent_deployment_id: Reference | None = None
 
 

@@ -2,17 +2,20 @@
 
 import base64
 import json
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from gateway.errors import CursorInvalid
 
 API_PREFIX = "/v1"
 _NOT_OURS = "The cursor is not one this service gave out; start without one."
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 T = TypeVar("T")
 
@@ -52,8 +55,13 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
-# A bound that somebody asks for; without a zone it is meant in UTC, as all our times are.
+def _through_the_day(bound: Any) -> Any:
+    return f"{bound}T23:59:59.999999Z" if isinstance(bound, str) and _DAY.fullmatch(bound) else bound
+
+
+# Bounds that somebody asks for; without a zone they are meant in UTC, as all our times are. A day alone includes that day.
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
+EndMoment = Annotated[datetime, BeforeValidator(_through_the_day), AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(storable)]
 
 

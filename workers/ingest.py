@@ -25,12 +25,13 @@ from gateway.corpus.blobs import BlobStore
 from gateway.corpus.child import ChildFailed, ChildPool
 from gateway.corpus.embedders import Embedder, EmbedderRefused
 from gateway.corpus.masking import placeholder_key
-from gateway.corpus.sniffing import UNKNOWN, sniff
+from gateway.corpus.sniffing import UNKNOWN, checked_type, sniff
 from gateway.crashpoints import crash_point
 from gateway.db import Database, emit_on_commit, new_id, on_commit
 from gateway.errors import StoreUnavailable
 from gateway.ingestion import ledger_repository as ledger
 from gateway.ingestion import repository as ingestion
+from gateway.ingestion.facade import WRITTEN_BY_HAND
 from gateway.logs import emit
 from gateway.metrics import EXTRACTIONS
 from gateway.settings import Settings
@@ -62,6 +63,7 @@ class Task:
     job: Row[Any]
     document: Row[Any]
     began: float
+    title: str = ""  # as it is when the document is stored; it may be renamed while it is parsed
     parsed: ParsedDocument | None = None
     embedded: int = 0
 
@@ -163,9 +165,12 @@ class IngestSlice:
         if not data:
             raise ChildFailed("empty", "the file has no bytes")
         await self._scanner.check(data)
-        mime_type = document.mime_type
-        if mime_type in {None, UNKNOWN} and document.content_form == "bytes":
-            mime_type = await sniff(data, document.title or document.source_id)
+        mime_type: str | None = document.mime_type
+        if document.content_form == "bytes":
+            if mime_type is None or mime_type == UNKNOWN:
+                mime_type = await sniff(data, document.title or document.source_id)
+            else:
+                mime_type = await checked_type(data, mime_type)
         parsed = await parse_document(
             self.pool,
             data=data,
@@ -183,6 +188,9 @@ class IngestSlice:
             with_attachments=attachments.may_hold(document),
         )
         EXTRACTIONS.inc()
+        if parsed.secrets and document.content_form == "bytes" and document.source_kind in WRITTEN_BY_HAND:
+            # What the door could read it has refused already; this was inside a file.
+            raise ChildFailed("holds_secret", ", ".join(sorted(parsed.secrets)))
         return parsed
 
     async def _embed_and_store(self, group: list[Task], policy: Policy) -> None:
@@ -305,6 +313,7 @@ class IngestSlice:
                 )
                 document = newest.get(task.document.id)
                 if allowed and task.job.id in ours and document and document.revision == task.job.revision:
+                    task.title = document.title
                     held.append(task)
                 else:
                     ids = {"mandateId": str(self.mandate_id), "jobId": str(task.job.id)}
@@ -376,6 +385,7 @@ class IngestSlice:
             document_id=task.document.id,
             revision=task.job.revision,
             owner_id=task.document.connection_id or task.document.data_source_id,
+            title=task.title,
             text=parsed.text if parsed else "",
             language=parsed.language if parsed else (task.document.language or "en"),
             mime_type=parsed.mime_type if parsed else task.document.mime_type,

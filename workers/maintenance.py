@@ -23,6 +23,7 @@ from gateway.tenancy import repository as tenancy
 SMALL_SEGMENT = 2000  # chunks; a search reads every segment of a term, so many small ones cost it
 CROWD = 8  # that many small segments of one owner are merged
 UNUSED_UPLOAD_SECONDS = 24 * 3600
+NAMED_AT_ONCE = 500
 ORPHANS_SECONDS = 3600  # to find an object without a row, all of them must be listed
 
 
@@ -31,6 +32,7 @@ class Maintenance:
         self._db, self._blobs = db, BlobStore.of(settings)
         self._seconds = settings.maintenance_seconds
         self._orphans_sought: dict[UUID, float] = {}
+        self._titled = set[UUID]()  # mandates whose documents are all found by their titles
 
     async def run(self) -> None:
         while True:
@@ -49,6 +51,8 @@ class Maintenance:
         async with self._db.tenant_session(mandate_id) as session:
             await connections.tidy(session)
             await revive_schedules(session)
+        while mandate_id not in self._titled:
+            await self._name_some(mandate_id)
         async with self._db.tenant_session(mandate_id) as session:
             owners = await chunk_repository.crowded_owners(session, fewer_than=SMALL_SEGMENT, at_least=CROWD)
         for owner_id in owners:
@@ -70,3 +74,12 @@ class Maintenance:
             self._orphans_sought[mandate_id] = now
             async with self._db.tenant_session(mandate_id) as session:
                 await self._blobs.collect_orphans(session)
+
+    async def _name_some(self, mandate_id: UUID) -> None:
+        """Documents that an earlier version indexed have no title in the index yet; after that there are none."""
+        async with self._db.tenant_session(mandate_id) as session:
+            ids = await chunk_repository.misnamed_documents(session, NAMED_AT_ONCE)
+            await chunk_repository.lock_documents(session, ids)  # nobody stores one of them meanwhile
+            await lexicon.rename(session, ids)
+        if len(ids) < NAMED_AT_ONCE:
+            self._titled.add(mandate_id)

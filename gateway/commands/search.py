@@ -19,8 +19,11 @@ _BEFORE = 80  # characters shown before the first word that matches
 
 
 def search(
-    query: Annotated[
-        str, typer.Argument(help="a question or keywords; “quoted words” are found as they stand")
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUERY", help="a question or keywords; “quoted words” are found as they stand"
+        ),
     ],
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="how many hits")] = 5,
@@ -37,6 +40,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search the corpus, by meaning and by words."""
+    query = " ".join(words)  # a question needs no quotation marks for the shell
     params: dict[str, Any] = {"q": query, "limit": limit, "origin": "cli"}
     for name, values in (("types", types), ("sourceKinds", source_kinds), ("tags", tags)):
         if values:

@@ -134,6 +134,8 @@ class ChatModel:
             pause = self._first_pause * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)  # noqa: S311 jitter
             try:
                 response = await self._client.send(request, stream=True)
+            except httpx.ReadTimeout:  # a second minute would be no shorter, and might be paid for twice
+                raise ChatUnavailable("No answer from the chat model in time.") from None
             except httpx.RequestError as error:
                 detail = f"No answer from the chat model ({type(error).__name__})."
             else:

@@ -1,7 +1,7 @@
 """Chunks, kept text and the packed lexical segments, written in whole batches."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -23,6 +23,7 @@ class ChunkRow:
     text_hash: bytes
     locator: dict[str, Any]
     heading_path: str
+    title: str
     token_count: int
     language: str
     model: str
@@ -31,7 +32,7 @@ class ChunkRow:
 async def lock_documents(session: AsyncSession, document_ids: Sequence[UUID]) -> dict[UUID, Row[Any]]:
     rows = await session.execute(
         text(
-            "SELECT id, revision, status, content_version, content_hash, source_kind, connection_id, data_source_id "
+            "SELECT id, revision, status, title, content_version, content_hash, source_kind, connection_id, data_source_id "
             "FROM document WHERE mandate_id = :mandate_id AND id = ANY(:ids) ORDER BY id FOR UPDATE"
         ),
         {"mandate_id": tenant_of(session), "ids": list(document_ids)},
@@ -71,7 +72,7 @@ async def attachments_of(session: AsyncSession, document_id: UUID, prefix: str) 
 async def existing_chunks(session: AsyncSession, document_ids: Sequence[UUID]) -> dict[UUID, list[Row[Any]]]:
     rows = await session.execute(
         text(
-            "SELECT id, number, document_id, ordinal, text_hash, heading_path, language, model "
+            "SELECT id, number, document_id, ordinal, text_hash, heading_path, title, language, model "
             "FROM chunk WHERE mandate_id = :mandate_id AND document_id = ANY(:ids) ORDER BY document_id, ordinal"
         ),
         {"mandate_id": tenant_of(session), "ids": list(document_ids)},
@@ -86,7 +87,7 @@ async def chunk_words(session: AsyncSession, chunk_ids: Sequence[UUID]) -> list[
     """What the lexical index holds of these chunks, so that it can be taken out again."""
     rows = await session.execute(
         text(
-            "SELECT number, text, heading_path, language FROM chunk "
+            "SELECT number, text, heading_path, title, language FROM chunk "
             "WHERE mandate_id = :mandate_id AND id = ANY(:ids)"
         ),
         {"mandate_id": tenant_of(session), "ids": list(chunk_ids)},
@@ -108,10 +109,8 @@ async def next_numbers(session: AsyncSession, count: int) -> list[int]:
     return numbers or []
 
 
-_COLUMNS = (
-    "id, number, document_id, ordinal, text, text_hash, locator, heading_path, token_count, language, model"
-)
-_TYPES = ("uuid", "int8", "uuid", "int4", "text", "bytea", "jsonb", "text", "int4", "text", "text")
+_COLUMNS = "id, number, document_id, ordinal, text, text_hash, locator, heading_path, title, token_count, language, model"
+_TYPES = ("uuid", "int8", "uuid", "int4", "text", "bytea", "jsonb", "text", "text", "int4", "text", "text")
 
 
 async def insert_chunks(session: AsyncSession, chunks: Sequence[ChunkRow]) -> None:
@@ -148,7 +147,7 @@ def _packed_chunks(chunks: Sequence[ChunkRow]) -> bytes:
             _JSONB + orjson.dumps(chunk.locator),
             chunk.heading_path.encode(),
         )
-        language, model = chunk.language.encode(), chunk.model.encode()
+        title, language, model = chunk.title.encode(), chunk.language.encode(), chunk.model.encode()
         pieces += (
             head(
                 len(_TYPES), 16, chunk.id.bytes, 8, chunk.number, 16, chunk.document_id.bytes, 4, chunk.ordinal,
@@ -156,32 +155,77 @@ def _packed_chunks(chunks: Sequence[ChunkRow]) -> bytes:
             ),
             text,
             pack(len(chunk.text_hash)), chunk.text_hash, pack(len(locator)), locator, pack(len(heading)), heading,
-            pack(4), pack(chunk.token_count), pack(len(language)), language, pack(len(model)), model,
+            pack(len(title)), title, pack(4), pack(chunk.token_count), pack(len(language)), language, pack(len(model)), model,
         )  # fmt: skip
     pieces.append(_END)
     return b"".join(pieces)
 
 
 async def move_chunks(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
-    """Kept chunks take their new place (`id ordinal locator heading_path language model token_count`). Only rows that
+    """Kept chunks take their new place (`id ordinal locator heading_path title language model token_count`). Only rows that
     differ are written; vectors are never touched.
     """
     await session.execute(
         text(
             """
-            UPDATE chunk c SET ordinal = r.ordinal, locator = r.locator, heading_path = r.heading_path,
+            UPDATE chunk c SET ordinal = r.ordinal, locator = r.locator, heading_path = r.heading_path, title = r.title,
                 language = r.language, model = r.model, token_count = r.token_count
             FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, ordinal integer, locator jsonb, heading_path text,
-                language text, model text, token_count integer)
+                title text, language text, model text, token_count integer)
             WHERE c.mandate_id = :mandate_id AND c.id = ANY(:ids) AND c.id = r.id
-              AND (c.ordinal, c.locator, c.heading_path, c.language, c.model) IS DISTINCT FROM
-                  (r.ordinal, r.locator, r.heading_path, r.language, r.model)
+              AND (c.ordinal, c.locator, c.heading_path, c.title, c.language, c.model) IS DISTINCT FROM
+                  (r.ordinal, r.locator, r.heading_path, r.title, r.language, r.model)
             """
         ),
         {
             "mandate_id": tenant_of(session),
             "rows": orjson.dumps(rows).decode(),
             "ids": [row["id"] for row in rows],
+        },
+    )
+
+
+async def misnamed_documents(session: AsyncSession, limit: int) -> list[UUID]:
+    """Documents that are not found by their title; reads all there are, so not for every day."""
+    rows = await session.scalars(
+        text(
+            """
+            SELECT d.id FROM document d
+            JOIN chunk c ON c.mandate_id = d.mandate_id AND c.document_id = d.id AND c.ordinal = 0
+            WHERE d.mandate_id = :mandate_id AND c.title <> d.title LIMIT :limit
+            """
+        ),
+        {"mandate_id": tenant_of(session), "limit": limit},
+    )
+    return list(rows)
+
+
+async def misnamed(session: AsyncSession, document_ids: Sequence[UUID]) -> list[Row[Any]]:
+    """First chunks that are still found by a title their document no longer has."""
+    rows = await session.execute(
+        text(
+            """
+            SELECT c.id, c.number, c.text, c.heading_path, c.language, d.title,
+                   coalesce(d.connection_id, d.data_source_id) AS owner_id
+            FROM document d JOIN chunk c ON c.mandate_id = d.mandate_id AND c.document_id = d.id AND c.ordinal = 0
+            WHERE d.mandate_id = :mandate_id AND d.id = ANY(:ids) AND c.title <> d.title ORDER BY c.number
+            """
+        ),
+        {"mandate_id": tenant_of(session), "ids": list(document_ids)},
+    )
+    return list(rows)
+
+
+async def name_chunks(session: AsyncSession, titles: Mapping[UUID, str]) -> None:
+    await session.execute(
+        text(
+            "UPDATE chunk c SET title = r.title FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, title text) "
+            "WHERE c.mandate_id = :mandate_id AND c.id = ANY(:ids) AND c.id = r.id"
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "rows": orjson.dumps([{"id": id_, "title": title} for id_, title in titles.items()]).decode(),
+            "ids": list(titles),
         },
     )
 
@@ -332,7 +376,7 @@ async def publish(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None
             UPDATE document d SET status = 'indexed', reason = NULL, indexed_revision = d.revision,
                 indexed_version = d.content_version, indexed_hash = d.content_hash, indexed_at = now(), verified_at = now(),
                 updated_at = now(), chunk_count = r.chunk_count, language = coalesce(r.language, d.language),
-                mime_type = coalesce(d.mime_type, r.mime_type)
+                mime_type = coalesce(r.mime_type, d.mime_type)
             FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, chunk_count integer, language text, mime_type text)
             WHERE d.mandate_id = :mandate_id AND d.id = ANY(:ids) AND d.id = r.id
             """

@@ -132,7 +132,7 @@ class _About:
     def __call__(self, hit: Hit) -> bool:
         if hit.cosine is not None and hit.cosine >= self._floor:
             return True
-        return bool(hit.bm25) and self._question.shares_words(hit.text, hit.language)
+        return bool(hit.bm25) and self._question.shares_words(hit.findable, hit.language)
 
 
 def _assemble(

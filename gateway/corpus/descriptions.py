@@ -77,7 +77,8 @@ class Descriptions:
         if isinstance(value, list):
             return [self._value(item) for item in cast("list[Any]", value)]
         if isinstance(value, dict):
-            return {name: self._named(name, item) for name, item in cast("dict[str, Any]", value).items()}
+            members = cast("dict[str, Any]", value)
+            return {self.text(name): self._named(name, item) for name, item in members.items()}
         return value
 
     def _named(self, name: str, value: Any) -> Any:
@@ -101,4 +102,5 @@ def _strings(value: Any, name: str = "") -> Iterator[str]:
             yield from _strings(item, name)
     elif isinstance(value, dict):
         for key, item in cast("dict[str, Any]", value).items():
+            yield key
             yield from _strings(item, key)

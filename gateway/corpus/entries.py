@@ -4,7 +4,6 @@ An entry is a document of kind `entry` like any other: it enters through the faÃ
 that changed, and its id and its citations stay.
 """
 
-import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -20,10 +19,11 @@ from gateway.corpus.lexical.terms import query_terms
 from gateway.corpus.phrases import holding_all
 from gateway.corpus.schemas import DocumentPatch
 from gateway.corpus.shelves import Shelves
-from gateway.db import Database, new_id, raw_connection
+from gateway.db import Database, new_id
 from gateway.errors import ContentInvalid, NotFound, fields_invalid
 from gateway.ingestion.facade import request_ingestion
 from gateway.ingestion.schemas import IngestionHandle, IngestionRequest, TextContent
+from gateway.readers import Connection
 from gateway.tenancy.principal import Principal
 
 _REVISED = (
@@ -132,13 +132,14 @@ async def entry_answer(
 
 async def chunks_with(db: Database, mandate_id: UUID, q: str) -> list[int]:
     """Numbers of the chunks that hold every word of `q`, in the stems of every language the mandate holds."""
-    async with db.tenant_session(mandate_id) as session:
-        connection = await raw_connection(session)
-        state = await search_repository.read_state(connection, mandate_id, "")
+
+    def holding(connection: Connection) -> list[int]:
+        state = search_repository.read_state(connection, mandate_id, "")
         groups = query_terms(q, state.languages)
         terms = sorted({term for group in groups for term in group})
-        postings = await _shelves.read(connection, mandate_id, terms)
-    return (await asyncio.to_thread(holding_all, postings, groups)).tolist()
+        return holding_all(_shelves.read(connection, mandate_id, terms), groups).tolist()
+
+    return await db.read(mandate_id, holding)
 
 
 def entry_row(row: Row[Any]) -> EntryRow:

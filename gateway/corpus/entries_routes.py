@@ -22,7 +22,7 @@ from gateway.corpus.schemas import ReceiptOut
 from gateway.errors import ContentInvalid, NotFound
 from gateway.http import Cursor, Db, Limit
 from gateway.tenancy.access import Reader, Writer
-from gateway.wire import Moment, decode_cursor, encode_cursor
+from gateway.wire import EndMoment, Moment, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["entries"])
 
@@ -57,7 +57,7 @@ async def list_entries(
     source_type: Annotated[str | None, Query(alias="sourceType", max_length=100, pattern=NO_NUL)] = None,
     embedding_status: Annotated[EmbeddingStatus | None, Query(alias="embeddingStatus")] = None,
     since: Annotated[Moment | None, Query(alias="from")] = None,
-    until: Annotated[Moment | None, Query(alias="to")] = None,
+    until: Annotated[EndMoment | None, Query(alias="to")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> EntryPage:

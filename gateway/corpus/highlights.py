@@ -1,6 +1,7 @@
 """What a person looks for in a hit: the words they asked for, and where in its source the passage stands."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from gateway.corpus.lexical.terms import count_terms, query_terms
@@ -23,20 +24,22 @@ def matches(text: str, wanted: set[str]) -> list[tuple[int, int]]:
     return [found.span() for found in _WORD.finditer(text) if is_wanted(found[0])]
 
 
-def place(locator: dict[str, Any]) -> str:
-    """Where in its source a passage stands, in words."""
-    match locator.get("kind"):
-        case "pdf":
-            return f"page {locator['page']}"
-        case "code":
+def place(locator: dict[str, Any], words: Callable[[str], str] = str) -> str:
+    """Where in its source a passage stands, in words. A mail's own id says nothing to anybody."""
+    match locator:
+        case {"kind": "pdf", "page": page}:
+            return f"{words('page')} {page}"
+        case {"kind": "code", "path": path, "lineStart": first, "lineEnd": last}:
             symbol = f" ({locator['symbol']})" if locator.get("symbol") else ""
-            return f"{locator['path']}:{locator['lineStart']}–{locator['lineEnd']}{symbol}"
-        case "ticket":
-            return f"ticket {locator['ticketId']}"
-        case "mail":
-            return f"message {locator['messageId']}"
-        case "office":
+            return f"{path}:{first}–{last}{symbol}"
+        case {"kind": "ticket", "ticketId": ticket}:
+            return f"{words('ticket')} {ticket}"
+        case {"kind": "mail", "part": str(part)}:
+            return f"{words('part')} {part}" if part[:1].isdigit() else words(part)
+        case {"kind": "office"}:
             named = ((name, locator.get(name)) for name in ("section", "slide", "sheet", "cellRange"))
-            return ", ".join(f"{name} {value}" for name, value in named if value is not None)
+            if said := ", ".join(f"{words(name)} {value}" for name, value in named if value is not None):
+                return said
         case _:
-            return f"characters {locator.get('charStart', 0)}–{locator.get('charEnd', 0)}"
+            pass
+    return f"{words('characters')} {locator.get('charStart', 0)}–{locator.get('charEnd', 0)}"

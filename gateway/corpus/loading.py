@@ -100,6 +100,7 @@ def _chunks(
 ) -> Iterator[ChunkRow]:
     number = iter(numbers)
     for document, document_id in zip(documents, ids, strict=True):
+        title = str((document.described or {}).get("title", ""))
         for ordinal, text in enumerate(document.texts):
             located = document.locators[ordinal] if document.locators else {"kind": "text"}
             yield ChunkRow(
@@ -111,6 +112,7 @@ def _chunks(
                 text_hash=passage_hash(text),
                 locator={**located, "charStart": 0, "charEnd": len(text)},
                 heading_path=document.heading_path,
+                title="" if ordinal else title,
                 token_count=len(text) // 4 + 1,
                 language=document.language,
                 model=model,
@@ -124,7 +126,9 @@ async def _put_in(
     rows: Sequence[ChunkRow],
 ) -> None:
     terms = await asyncio.to_thread(
-        lambda: [lexicon.chunk_terms(row.text, row.heading_path, row.language) for row in rows]
+        lambda: [
+            lexicon.chunk_terms(row.text, row.heading_path, row.language, title=row.title) for row in rows
+        ]
     )
     entries = iter(zip((row.number for row in rows), terms, strict=True))
     segments: dict[UUID | None, list[tuple[int, dict[str, int]]]] = {}

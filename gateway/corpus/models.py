@@ -138,6 +138,7 @@ class Chunk(Tenant, Base):
     text_hash: Mapped[bytes]
     locator: Mapped[dict[str, Any]]
     heading_path: Mapped[str] = mapped_column(server_default="")
+    title: Mapped[str] = mapped_column(server_default="")
     token_count: Mapped[int]
     language: Mapped[str]
     model: Mapped[str]

@@ -1,7 +1,9 @@
 """Who may have the bytes as they came. Kept text is masked, its original is not (promise 10)."""
 
+import mimetypes
 import re
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -12,11 +14,29 @@ from gateway.ingestion.schemas import LIVE_STATUSES
 from gateway.tenancy.principal import Principal
 
 _PRINTABLE = re.compile(r"[ -~]+")
+# What ends a header, leaves a folder, means something to a file system, or turns the rest of a name round on the screen.
+_NOT_IN_NAMES = re.compile(
+    '[\x00-\x1f\x7f-\x9f"\\\\/:*?<>|%;\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]'
+)
+_ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}$")
+_LONGEST_NAME = 150  # without its ending; file systems take 255 bytes
 
 
 def served_as(mime_type: str | None) -> str:
     """What the header says the bytes are. A type is what somebody said of them; one that fits no header is not repeated."""
     return mime_type if mime_type and _PRINTABLE.fullmatch(mime_type) else "application/octet-stream"
+
+
+def saved_as(title: str, mime_type: str | None, otherwise: str) -> str:
+    """The `Content-Disposition` of an original: never opened in place, and saved under its document's name."""
+    name = _NOT_IN_NAMES.sub("_", title).strip(" .") or otherwise
+    found = _ENDING.search(name)
+    ending = (
+        found.group() if found else mimetypes.guess_extension((mime_type or "").split(";")[0].strip()) or ""
+    )
+    name = name.removesuffix(ending)[:_LONGEST_NAME] + ending
+    plain = re.sub(r"[^ -~]", "_", name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
 async def require_original(session: AsyncSession, row: Row[Any], principal: Principal) -> None:

@@ -11,6 +11,7 @@ Two signs, either of which is enough:
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from gateway.corpus.lexical.terms import EXACT, count_terms, query_terms
 
@@ -23,6 +24,22 @@ LEAST_SIMILARITY = {
 LEAST_SHARE_OF_WORDS = (
     0.6  # measured: 4 of 100 questions about something else find a passage that has so many
 )
+# What makes a sentence a question. No answer says it again, so it must not count among the words that an answer lacks:
+# of "How do I reset my SSO?" two words are telling. A search keeps them; a title may well be called "How to …".
+_ASKING = {
+    language: frozenset(words.split())
+    for language, words in {
+        "en": """am can could did do does had has have how me must my our please should tell we were what when
+            where which who whom whose why would you your""",
+        "de": """bitte dürfen gibt haben habe heißt ich können kann lautet man mein meine meinem meinen meiner muss müssen mir soll
+            sollen unser unsere unserem unseren unserer wann warum was welche welchem welchen welcher welches wer wen wem
+            wieso wir wo wofür wohin womit""",
+        "fr": """ait as avez avons combien comment dois doit faut ma mes mon notre nos peut peux pourquoi puis quand
+            quel quelle quelles quels quoi va vos votre""",
+        "es": """cómo cuál cuáles cuándo cuánta cuántas cuánto cuántos debe debo dónde hay mi mis nuestra nuestro puede
+            puedo qué quién quiénes tengo tiene""",
+    }.items()
+}
 
 
 def least_similarity(model: str) -> float:
@@ -41,11 +58,25 @@ class Question:
 
     def shares_words(self, passage: str, language: str) -> bool:
         if language not in self._groups:
-            self._groups[language] = list(dict.fromkeys(query_terms(self._text, [language])))
+            self._groups[language] = telling(self._text, language)
         groups, held = self._groups[language], count_terms(passage, language)
         if any(term.startswith(EXACT) and term in held for group in groups for term in group):
             return True
         return share(groups, held) >= LEAST_SHARE_OF_WORDS
+
+
+def telling(question: str, language: str) -> list[tuple[str, ...]]:
+    """What an answer can be known by: each word once, without those that only ask; these too if there is nothing else."""
+    groups = list(dict.fromkeys(query_terms(question, [language])))
+    asking = _asking(language)
+    return [group for group in groups if asking.isdisjoint(group)] or groups
+
+
+@lru_cache(maxsize=len(_ASKING))
+def _asking(language: str) -> frozenset[str]:
+    """As a question's words are stemmed."""
+    words = " ".join(_ASKING.get(language, ()))
+    return frozenset(term for group in query_terms(words, [language]) for term in group)
 
 
 def share(groups: Sequence[Sequence[str]], held: Iterable[str]) -> float:

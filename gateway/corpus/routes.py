@@ -10,11 +10,12 @@ from uuid import UUID
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import ValidationError
+from starlette.datastructures import UploadFile as FormFile
 
 from gateway.corpus import blob_repository, erasure, repository, service
 from gateway.corpus import erasure_repository as receipts
 from gateway.corpus.blobs import BlobStore, spool
-from gateway.corpus.originals import require_original, served_as
+from gateway.corpus.originals import require_original, saved_as, served_as
 from gateway.corpus.repository import DocumentFilter
 from gateway.corpus.schemas import (
     BlobOut,
@@ -24,13 +25,14 @@ from gateway.corpus.schemas import (
     ErasureIn,
     MomentOut,
     ReceiptOut,
+    ReindexOut,
     WhyOut,
 )
 from gateway.corpus.sniffing import sniff
 from gateway.db import Database
 from gateway.errors import InvalidRequest, NotFound, fields_invalid
 from gateway.http import Cursor, Limit
-from gateway.ingestion.facade import reindex
+from gateway.ingestion.facade import reindex, reindex_outdated
 from gateway.ingestion.routes import accept
 from gateway.ingestion.schemas import BlobContent, IngestionHandle, IngestionRequest, Scope
 from gateway.tenancy.access import Admin, Principal, Reader, Writer
@@ -39,10 +41,11 @@ from gateway.wire import Page, decode_cursor, encode_cursor
 router = APIRouter(tags=["corpus"])
 
 LONGEST_NAME = 500  # characters of a file's name that serve as its title
+REINDEXED_AT_ONCE = 500  # documents per call
 RECEIPT_SECONDS = 5  # an erasure done by then is answered with its receipt
 
 
-async def _pieces(upload: UploadFile) -> AsyncIterator[bytes]:
+async def _pieces(upload: FormFile) -> AsyncIterator[bytes]:
     while piece := await upload.read(1024 * 1024):
         yield piece
 
@@ -68,8 +71,14 @@ async def _keep(
 
 @router.post("/blobs", status_code=201)
 async def upload_blob(request: Request, principal: Writer) -> BlobOut:
-    """Keeps the request body as a blob that a later ingestion of yours may refer to."""
-    return await _keep(request, principal, request.stream(), None)
+    """Keeps the request body, or the `file` of a form, as a blob that a later ingestion of yours may refer to."""
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        return await _keep(request, principal, request.stream(), None)
+    async with request.form() as form:
+        file = form.get("file")
+        if not isinstance(file, FormFile):
+            raise fields_invalid([{"loc": ("body", "file"), "msg": "Field required", "type": "missing"}])
+        return await _keep(request, principal, _pieces(file), file.filename)
 
 
 @router.post("/files", status_code=202, responses={200: {"model": IngestionHandle}})
@@ -214,11 +223,21 @@ async def get_original(request: Request, document_id: UUID, principal: Reader) -
     pieces = request.app.state.blobs.pieces(request.app.state.db, principal.mandate_id, row.blob_sha256)
     headers = {
         "Content-Length": str(row.size),
-        "Content-Disposition": f'attachment; filename="{document_id}"',
+        "Content-Disposition": saved_as(row.title, row.mime_type, str(document_id)),
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
     return StreamingResponse(pieces, media_type=served_as(row.mime_type), headers=headers)
+
+
+@router.post("/documents/reindex", status_code=202)
+async def reindex_outdated_documents(request: Request, principal: Admin) -> ReindexOut:
+    """Runs the pipeline again for what was read for another embedding model, by an earlier version or under another policy:
+    a number of documents per call, until there are no more. What is indexed is served meanwhile.
+    """
+    async with request.app.state.db.tenant_session(principal.mandate_id) as session:
+        queued = await reindex_outdated(session, limit=REINDEXED_AT_ONCE)
+    return ReindexOut(queued=queued, more=queued == REINDEXED_AT_ONCE)
 
 
 @router.post("/documents/{document_id}/reindex", status_code=202)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from gateway.connections.sync_schemas import ItemOut
 from gateway.ingestion.schemas import Scope, ShortText
@@ -55,6 +55,11 @@ class DocumentPatch(Wire):
     feature_instance_id: UUID | None = None
 
 
+class ReindexOut(Wire):
+    queued: int
+    more: bool = Field(description="there may be more: ask again")
+
+
 class ChunkOut(Wire):
     id: UUID
     ordinal: int
@@ -92,7 +97,7 @@ class ErasureIn(Wire):
     user_id: UUID | None = None
     document_id: UUID | None = None
     source_id: UUID | None = None
-    mandate: bool = False
+    mandate: StrictBool = False  # what cannot be undone is not guessed at
 
     @model_validator(mode="after")
     def _exactly_one(self) -> "ErasureIn":

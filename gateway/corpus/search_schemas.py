@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from gateway.corpus.citations import Citation
 from gateway.corpus.search import MAX_LIMIT, Hit, Origin, SearchQuery, SearchResult
-from gateway.wire import Moment, Wire
+from gateway.wire import EndMoment, Moment, Wire
 
 
 def _separated(values: Any) -> Any:
@@ -32,7 +32,9 @@ class SearchParameters(Wire):
     feature_instance_id: UUID | None = None
     tags: Words = Field(default=None, description="any of these")
     since: Moment | None = Field(default=None, alias="from", description="entered the corpus at or after")
-    until: Moment | None = Field(default=None, alias="to", description="entered the corpus at or before")
+    until: EndMoment | None = Field(
+        default=None, alias="to", description="entered the corpus at or before; a day is meant whole"
+    )
     origin: Origin = "sdk"
     method: Literal["convex", "rrf"] = "convex"
     agent_deployment_id: str | None = Field(default=None, max_length=200)

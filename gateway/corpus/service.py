@@ -10,12 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.connections import repository as connections
 from gateway.connections.sync_why_service import explain
-from gateway.corpus import repository
+from gateway.corpus import lexicon, repository
+from gateway.corpus.context_repository import SNAPSHOT_KINDS
 from gateway.corpus.descriptions import Descriptions
 from gateway.corpus.masking import placeholder_key
 from gateway.corpus.schemas import ChunkOut, DocumentOut, DocumentPatch, MomentOut, ReceiptOut, WhyOut
 from gateway.db import COMMONS, Database, tenant_of
-from gateway.errors import NotAllowed, NotFound
+from gateway.errors import ContentInvalid, NotAllowed, NotFound
 from gateway.ingestion import repository as ingestion
 from gateway.ingestion.schemas import IngestionRequest
 from gateway.settings import get_settings
@@ -45,6 +46,7 @@ _REASONS = {
     "too_slow": "Parsing it took longer than allowed.",
     "crashed": "The parser crashed on it.",
     "output_limit": "It unpacks to more text than allowed.",
+    "holds_secret": "It holds a secret, which a note must not; take it out and send it again.",
     "infected": "The scanner refused it as infected; its original is not handed out.",
     "poison": "It killed the worker several times and was set aside; retry it with reindex.",
     "attempts": "It failed on every try; see the error and retry it with reindex.",
@@ -129,6 +131,8 @@ async def describe(session: AsyncSession, row: Row[Any], patch: DocumentPatch, p
         )
     if scope == "featureInstance":
         instance = fields.get("feature_instance_id", row.feature_instance_id)
+        if instance is None:
+            raise ContentInvalid("Scope featureInstance needs a featureInstanceId.")
         await _require_feature_member(session, instance, principal)
     if scope == "personal" and row.user_id is None:
         raise NotAllowed("A document without a user cannot become personal.")
@@ -137,6 +141,8 @@ async def describe(session: AsyncSession, row: Row[Any], patch: DocumentPatch, p
     fields |= await _masked(session, row, fields)
     if fields:
         await repository.update_description(session, row.id, fields)
+    if "title" in fields:
+        await lexicon.rename(session, [row.id])
     if fields.keys() & {"scope", "feature_instance_id"}:
         await ingestion.let_attachments_follow(session, [row.id])
 
@@ -172,7 +178,10 @@ async def authorise(
     if request.scope == "featureInstance":
         await _require_feature_member(session, request.feature_instance_id, principal)
     if request.user_id is not None and request.user_id != principal.user_id and not principal.is_admin:
-        raise NotAllowed("Only an admin or an act_as key may hand in content for another user.")
+        raise NotAllowed(
+            "Only an admin, or an act_as key with X-Act-As-User, may hand in content for another user."
+        )
+    await _require_company(session, request, principal)
     if request.connection_id is not None and not principal.is_admin:
         states = await connections.share_lock(session, [request.connection_id])
         held = states.get(request.connection_id)
@@ -182,6 +191,19 @@ async def authorise(
     if request.user_id is None and principal.user_id is not None:
         return request.model_copy(update={"user_id": principal.user_id})
     return request
+
+
+async def _require_company(session: AsyncSession, request: IngestionRequest, principal: Principal) -> None:
+    """Whom it is for and what it hangs on are there; what stands first in everybody's context is not a member's to say."""
+    own_profile = request.source_kind == "profile_snapshot" and request.scope == "personal"
+    trusted = principal.is_admin or principal.service is not None
+    if request.source_kind in SNAPSHOT_KINDS and not own_profile and not trusted:
+        raise NotAllowed("Snapshots that others are shown are handed in by admins and services.")
+    owner = request.user_id
+    if owner is not None and owner != principal.user_id and await tenancy.user(session, owner) is None:
+        raise NotFound(f"There is no user {owner}.")
+    if request.parent_document_id is not None:
+        await readable(session, request.parent_document_id, principal)
 
 
 async def _require_feature_member(session: AsyncSession, instance: UUID | None, principal: Principal) -> None:
@@ -197,17 +219,24 @@ async def _require_feature_member(session: AsyncSession, instance: UUID | None, 
         raise NotAllowed("Only members of the feature instance may write to it.")
 
 
+async def _never_known(session: AsyncSession) -> str:
+    """Of what is refused at the door, and of mail too old for a connection to list, there is no row to answer from."""
+    policy = Policy.model_validate(await ingestion.mandate_policy(session))
+    window = min(policy.mail.window_days, policy.quotas.days or policy.mail.window_days)
+    return (
+        "Nothing with this id is known: it was never handed in or listed, was refused as it came (by a quota, the policy or its "
+        "size; the answer to the request said so), or you may not see it. "
+        f"Mail older than a connection looks back is not listed; where it says nothing else, that is {window} days."
+    )
+
+
 async def why(session: AsyncSession, external_id: str, principal: Principal) -> WhyOut:
     row = await repository.find_by_source_id(session, external_id, principal.user_id)
     items = await explain(session, external_id, principal)
     if row is None and items:
         return WhyOut(external_id=external_id, found=True, answer=items[0].why, items=items)
     if row is None:
-        return WhyOut(
-            external_id=external_id,
-            found=False,
-            answer="Nothing with this id was ever handed in, or you may not see it.",
-        )
+        return WhyOut(external_id=external_id, found=False, answer=await _never_known(session))
     answer = _WHY.get(row.status, "")
     if row.reason:
         answer = f"{answer} {_REASONS.get(row.reason, f'Reason: {row.reason}.')}".strip()

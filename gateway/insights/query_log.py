@@ -90,7 +90,7 @@ def asked(
         answered=similar,
         undecided=()
         if similar
-        else [(hit.text[:UNDECIDED_CHARACTERS], hit.language) for hit in by_words if hit.bm25],
+        else [(hit.findable[:UNDECIDED_CHARACTERS], hit.language) for hit in by_words if hit.bm25],
         id=result.query_id,
     )
 

@@ -290,14 +290,20 @@ async def spend_by_day(session: AsyncSession, *, since: date, until: date) -> li
     )
 
 
-async def holdings(session: AsyncSession) -> list[Row[Any]]:
-    """What the mandate holds now, by status and source kind: one look at every document."""
+async def holdings(session: AsyncSession, viewer: UUID | None = None) -> list[Row[Any]]:
+    """What the mandate holds now, or what of it the viewer may see, by status and source kind: one look at every document."""
     return await _run(
         session,
-        """
-        SELECT status, source_kind, count(*) AS documents, sum(chunk_count)::bigint AS chunks, sum(size)::bigint AS bytes
-        FROM document WHERE mandate_id = :mandate_id GROUP BY status, source_kind ORDER BY status, source_kind
+        f"""
+        SELECT status, source_kind, sum(n)::bigint AS documents, sum(chunks)::bigint AS chunks, sum(bytes)::bigint AS bytes
+        -- By what they have in common, so that each sort of document is judged once.
+        FROM (SELECT mandate_id, status, source_kind, scope, user_id, connection_id, feature_instance_id,
+                     count(*) AS n, sum(chunk_count) AS chunks, sum(size) AS bytes
+              FROM document WHERE mandate_id = :mandate_id GROUP BY 1, 2, 3, 4, 5, 6, 7) d
+        WHERE CAST(:viewer AS uuid) IS NULL OR ({VISIBLE})
+        GROUP BY status, source_kind ORDER BY status, source_kind
         """,
+        viewer=viewer,
     )
 
 

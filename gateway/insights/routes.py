@@ -16,12 +16,12 @@ from gateway.insights.schemas import (
     StatsOut,
 )
 from gateway.tenancy.access import Principal, Reader, Writer
-from gateway.wire import Moment, Page, decode_cursor, encode_cursor
+from gateway.wire import EndMoment, Moment, Page, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["insights"])
 
 From = Annotated[Moment | None, Query(alias="from", description="default: thirty days before `to`")]
-To = Annotated[Moment | None, Query(alias="to", description="default: now")]
+To = Annotated[EndMoment | None, Query(alias="to", description="default: now")]
 
 
 async def _queries(

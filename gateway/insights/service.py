@@ -78,9 +78,9 @@ async def spend(session: AsyncSession, wanted: Period) -> SpendPage:
     )
 
 
-async def stats(session: AsyncSession) -> StatsOut:
-    """Numbers about the whole mandate; they name no document."""
-    held = await repository.holdings(session)
+async def stats(session: AsyncSession, viewer: UUID | None = None) -> StatsOut:
+    """Numbers about the whole mandate, or of documents those that the viewer may see; they name none."""
+    held = await repository.holdings(session, viewer)
     by_status, by_kind = Counter[str](), Counter[str]()
     for row in held:
         by_status[row.status] += row.documents

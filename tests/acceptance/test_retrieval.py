@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import bm25s
 import httpx2
@@ -220,12 +221,16 @@ async def test_recall_through_a_filter(world: World, tag: str) -> None:
 
 
 async def test_the_effort_of_an_index_scan_grows_as_the_share_of_the_index_shrinks(world: World) -> None:
-    async with world.db.tenant_connection(world.large[0]) as connection:
-        state = await repository.read_state(connection, world.large[0], world.synthetic.model)
+    async def state_of(mandate_id: UUID) -> repository.State:
+        return await world.db.read(
+            mandate_id,
+            lambda connection: repository.read_state(connection, mandate_id, world.synthetic.model),
+        )
+
+    state = await state_of(world.large[0])
     assert state.share == pytest.approx(0.5, abs=0.02)
     assert state.languages == ["en"]
-    async with world.db.tenant_connection(world.small[0]) as connection:
-        state = await repository.read_state(connection, world.small[0], world.synthetic.model)
+    state = await state_of(world.small[0])
     assert state.share is None
 
 

@@ -32,11 +32,16 @@ class ReadyDocument:
     document_id: UUID
     revision: int
     owner_id: UUID | None
+    title: str
     text: str
     language: str
     mime_type: str | None
     chunks: Sequence[Chunk]
     terms: Sequence[dict[str, int]]
+
+    def title_of(self, chunk: Chunk) -> str:
+        """A document is found by its title too, through its first chunk: a rename then concerns one, however long it is."""
+        return self.title if chunk.ordinal == 0 else ""
 
 
 class VectorsMissing(Exception):
@@ -115,18 +120,20 @@ async def replace_chunks(
     ]
     kept = [pair for _, change in changes for pair in change.kept]
     gone = [row for _, change in changes for row in change.removed]
-    # A chunk under a new heading is found by other words; its text and vector are the same.
+    # A chunk under a new heading or title is found by other words; its text and vector are the same.
     reworded = {
         row.id
-        for row, chunk in kept
-        if (row.heading_path, row.language) != (chunk.heading_path, chunk.language)
+        for document, change in changes
+        for row, chunk in change.kept
+        if (row.heading_path, row.title, row.language)
+        != (chunk.heading_path, document.title_of(chunk), chunk.language)
     }
     if gone or reworded:
         await lexicon.take_out(session, [*(row.id for row in gone), *reworded])
     if gone:
         await chunks.delete_chunks(session, [row.id for row in gone])
     await _add(session, model, changes, reworded)
-    await _move(session, model, kept)
+    await _move(session, model, changes)
     crash_point("store.inside")
     await chunks.keep_texts(session, [(document.document_id, document.text) for document in documents])
     outdated = {row.text_hash for row in gone} - set(wanted)
@@ -147,7 +154,10 @@ async def _add(
     rows: list[ChunkRow] = []
     segments: dict[UUID | None, list[tuple[int, dict[str, int]]]] = defaultdict(list)
     for document, change in changes:
-        terms = dict(zip((chunk.ordinal for chunk in document.chunks), document.terms, strict=True))
+        terms = {
+            chunk.ordinal: lexicon.titled(counted, document.title_of(chunk), chunk.language)
+            for chunk, counted in zip(document.chunks, document.terms, strict=True)
+        }
         for chunk in change.added:
             number = next(numbers)
             rows.append(
@@ -160,6 +170,7 @@ async def _add(
                     text_hash=chunk.text_hash,
                     locator=chunk.locator,
                     heading_path=chunk.heading_path,
+                    title=document.title_of(chunk),
                     token_count=chunk.token_count,
                     language=chunk.language,
                     model=model,
@@ -175,18 +186,22 @@ async def _add(
         await lexicon.put_in(session, owner_id, entries)
 
 
-async def _move(session: AsyncSession, model: str, kept: Sequence[tuple[Row[Any], Chunk]]) -> None:
+async def _move(
+    session: AsyncSession, model: str, changes: Sequence[tuple[ReadyDocument, Difference]]
+) -> None:
     moves = [
         {
             "id": row.id,
             "ordinal": chunk.ordinal,
             "locator": chunk.locator,
             "heading_path": chunk.heading_path,
+            "title": document.title_of(chunk),
             "language": chunk.language,
             "model": model,
             "token_count": chunk.token_count,
         }
-        for row, chunk in kept
+        for document, change in changes
+        for row, chunk in change.kept
     ]
     if moves:
         await chunks.move_chunks(session, moves)

@@ -7,6 +7,7 @@ root logger, and its own `embed` pads every batch to its longest text, which is 
 import asyncio
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,10 +48,7 @@ class WordLlamaEmbedder:
     dense_share = STATIC_SHARE
 
     def __init__(self) -> None:
-        self._weights: NDArray[np.float32] = load_tensors(_read(*_WEIGHTS))["embedding.weight"].astype(
-            np.float32
-        )
-        self._tokenizer: Tokenizer = Tokenizer.from_str(_read(*_TOKENIZER).decode("utf-8"))
+        self._weights, self._tokenizer = _load(_folder())
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         # Tokenising is most of the time and runs outside the interpreter lock: with one tokeniser thread each, two calls
@@ -76,13 +74,26 @@ class WordLlamaEmbedder:
         return unit_vectors(sums)
 
 
-def _read(name: str, sha256: str) -> bytes:
+def _folder() -> Path:
     package = find_spec("wordllama")
     if package is None or not package.submodule_search_locations:
         raise ConfigurationError(
             "the embedder `wordllama` needs the package wordllama 0.4: pip install wordllama"
         )
-    data = (Path(package.submodule_search_locations[0]) / name).read_bytes()
+    return Path(package.submodule_search_locations[0])
+
+
+@cache
+def _load(folder: Path) -> tuple[NDArray[np.float32], Tokenizer]:
+    """Once per process, however many embedders it makes: nobody writes to either."""
+    weights: NDArray[np.float32] = load_tensors(_read(folder, *_WEIGHTS))["embedding.weight"].astype(
+        np.float32
+    )
+    return weights, Tokenizer.from_str(_read(folder, *_TOKENIZER).decode("utf-8"))
+
+
+def _read(folder: Path, name: str, sha256: str) -> bytes:
+    data = (folder / name).read_bytes()
     if hashlib.sha256(data).hexdigest() != sha256:
         raise ConfigurationError(f"wordllama's {Path(name).name} is not the file that {MODEL} stands for")
     return data

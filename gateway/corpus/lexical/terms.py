@@ -15,7 +15,7 @@ of nothing but function words still finds what it quotes. In a mandate of severa
 them is dropped, except the few that carry meaning in another ("die"): those stay as one group of alternatives, whose
 high frequency takes most of its weight away.
 
-`TERMS_VERSION` changes whenever the same text would give other terms: stored postings are then stale.
+Whenever the same text would give other terms `PIPELINE_VERSION` (`gateway.ingestion.hashing`) goes up: stored postings are stale.
 """
 
 import re
@@ -28,8 +28,7 @@ from itertools import chain, islice
 import Stemmer
 
 from gateway.corpus.lexical.function_words import FUNCTION_WORDS, HOMOGRAPHS
-
-TERMS_VERSION = 2
+from gateway.corpus.lexical.spellings import code_written_otherwise, umlauts_spelled_otherwise
 
 EXACT = "="
 FUNCTION = "~"
@@ -93,15 +92,31 @@ def query_terms(query: str, languages: Sequence[str]) -> list[tuple[str, ...]]:
     A chunk counts once per group, by its best member. A repeated word is a repeated group and weighs more.
     An empty list means that there is nothing to look for (no letters, no digits).
     """
-    analysers = [_analyser(code) for code in dict.fromkeys(map(_base, languages or ("en",)))]
+    codes = list(dict.fromkeys(map(_base, languages or ("en",))))
+    analysers = [_analyser(code) for code in codes]
     words, runs = _split_scripts(query)
     groups: list[tuple[str, ...]] = []
     for token in _TOKEN.findall(words):
-        stemmed = zip(*(analyser[token] for analyser in analysers), strict=True)
+        stemmed = [list(parts) for parts in zip(*(analyser[token] for analyser in analysers), strict=True)]
+        if "de" in codes:
+            for other in umlauts_spelled_otherwise(token):
+                _add_spelling(stemmed, other, analysers)
+        if stemmed and not token.isalpha():
+            stemmed[0] += code_written_otherwise(token)
         groups.extend(tuple(dict.fromkeys(alternatives)) for alternatives in stemmed)
     for run in runs:
         groups.extend((term,) for term in (_pairs(run) or [EXACT + run]))
     return ([group for group in groups if _telling(group)] or groups)[:MAX_QUERY_GROUPS]
+
+
+def _add_spelling(stemmed: list[list[str]], spelling: str, analysers: Sequence["_Analyser"]) -> None:
+    for analyser in analysers:
+        terms = analyser[spelling]
+        if len(terms) == len(
+            stemmed
+        ):  # one that falls apart otherwise has no place beside the first one's parts
+            for alternatives, term in zip(stemmed, terms, strict=True):
+                alternatives.append(term)
 
 
 def _telling(group: tuple[str, ...]) -> bool:

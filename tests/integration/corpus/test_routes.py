@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 
+import httpx
 import pytest
 
 from gateway.corpus.child.failures import REASONS
@@ -45,7 +46,7 @@ async def test_an_uploaded_file_becomes_a_document_that_can_be_browsed(client, m
     assert [moment["status"] for moment in moments] == ["pending", "extracted", "embedding", "indexed"]
     original = await client.get(f"{base}/original", headers=mandate.auth())
     assert original.content == MARKDOWN
-    assert original.headers["content-disposition"].startswith("attachment")
+    assert original.headers["content-disposition"].startswith('attachment; filename="The guide.md"')
     assert "sandbox" in original.headers["content-security-policy"]
     again = await upload(client, mandate)
     assert (again.status_code, again.json()["outcome"]) == (200, "duplicate")
@@ -129,7 +130,7 @@ async def test_an_erasure_runs_in_the_worker_and_answers_with_its_receipt(client
     while not asked.done():
         await bench.drain(owner)
     assert (asked.result().status_code, asked.result().json()["counts"]["document"]) == (200, 1)
-    for body in ({}, {"userId": str(owner.user_id), "mandate": True}):
+    for body in ({}, {"userId": str(owner.user_id), "mandate": True}, {"mandate": "true"}):
         assert (await client.post("/v1/erasures", json=body, headers=mandate.auth())).status_code == 422
     assert (
         await client.post("/v1/erasures", json={"mandate": True}, headers=mandate.auth("member"))
@@ -180,13 +181,41 @@ async def test_a_blob_can_only_be_referred_to_by_who_uploaded_it(client, mandate
     assert own.status_code == 202
 
 
+async def test_a_blob_may_come_as_a_form_like_a_file(client, mandate):
+    bare = await client.post("/v1/blobs", content=MARKDOWN, headers=mandate.auth())
+    form = await client.post("/v1/blobs", files={"file": ("guide.md", MARKDOWN)}, headers=mandate.auth())
+    assert (form.status_code, form.json()["blob"]) == (201, bare.json()["blob"])
+    assert form.json()["size"] == len(MARKDOWN)
+    for wrong in (
+        {"files": {"other": ("a.md", MARKDOWN)}},
+        {"files": {"x": ("", "")}, "data": {"file": "a"}},
+    ):
+        answer = await client.post("/v1/blobs", headers=mandate.auth(), **wrong)
+        assert (answer.status_code, answer.json()["code"]) == (422, "request.invalid")
+        assert answer.json()["errors"][0]["field"] == "body.file"
+
+
 async def test_too_large_and_malformed_uploads_get_a_clear_error(client, app, mandate, monkeypatch):
     monkeypatch.setattr(app.state.settings, "upload_limit_bytes", 10)
     answer = await upload(client, mandate, b"x" * 11)
     assert (answer.status_code, answer.json()["code"]) == (413, "content.too_large")
-    bad = {"sourceKind": "paste", "sourceId": "a", "content": {"base64": "%%%"}}
-    answer = await client.post("/v1/ingestions", json=bad, headers=mandate.auth())
-    assert answer.status_code == 422
+    locator = "body.content.objects.objects.0.locator"
+    for content, said in (
+        ({"base64": "%%%"}, "body.content.base64.base64: Value error, base64 does not decode"),
+        (
+            {"objects": [{"text": "a", "locator": {"kind": "moon"}}]},
+            f"{locator}: Value error, kind is one of pdf, web, code, ticket, mail, office, text",
+        ),
+        (
+            {"objects": [{"text": "a", "locator": {"kind": "pdf", "bbox": [1, 2, 3, 4]}}]},
+            f"{locator}: Value error, a locator of kind pdf needs its page",
+        ),
+        ({}, "body.content: One of text, base64, blob and objects is needed"),
+        (None, "body.content: One of text, base64, blob and objects is needed"),
+    ):
+        bad = {"sourceKind": "paste", "sourceId": "a", "content": content}
+        answer = await client.post("/v1/ingestions", json=bad, headers=mandate.auth())
+        assert (answer.status_code, answer.json()["detail"]) == (422, said)
     answer = await client.get("/v1/documents?cursor=nonsense", headers=mandate.auth())
     assert (answer.status_code, answer.json()["code"]) == (400, "cursor.invalid")
 
@@ -223,6 +252,41 @@ async def test_reindex_runs_again_and_embeds_nothing_that_did_not_change(client,
     status = (await client.get(f"/v1/ingestions/{again.json()['jobId']}", headers=mandate.auth())).json()
     assert status["status"] == "indexed"
     assert len(bench.embedded()) == 1
+
+
+async def test_what_would_be_read_otherwise_now_is_read_anew(client, mandate, owner, bench, monkeypatch):
+    monkeypatch.setattr("gateway.corpus.routes.REINDEXED_AT_ONCE", 2)
+
+    async def ask_for_it(role: str = "owner") -> httpx.Response:
+        return await client.post("/v1/documents/reindex", headers=mandate.auth(role))
+
+    for number in range(3):
+        await bench.hand_in(owner, ask(owner, f"note {number}", f"Note {number}."))
+    await bench.drain(owner)
+    assert (await ask_for_it()).json() == {"queued": 0, "more": False}
+    policy = {"extraction": {"html": "unstructured"}}
+    assert (await client.patch("/v1/policy", json=policy, headers=mandate.auth())).status_code == 200
+    assert (await ask_for_it("member")).status_code == 403
+    assert [(await ask_for_it()).json()["queued"] for _ in range(3)] == [2, 1, 0]
+    await bench.drain(owner)
+    listed = (await client.get("/v1/documents", headers=mandate.auth())).json()["items"]
+    assert [document["status"] for document in listed] == ["indexed"] * 3
+    assert len(bench.embedded()) == 3
+    assert (await ask_for_it()).json() == {"queued": 0, "more": False}
+
+
+async def test_what_must_be_masked_now_is_masked_when_it_is_read_anew(client, mandate, owner, bench):
+    await bench.hand_in(owner, ask(owner, "note", "Write to ada.lovelace@example.org about it."))
+    await bench.drain(owner)
+    policy = {"neutralisation": {"mandatorySourceKinds": ["paste"]}}
+    assert (await client.patch("/v1/policy", json=policy, headers=mandate.auth())).status_code == 200
+    answer = await client.post("/v1/documents/reindex", headers=mandate.auth())
+    assert answer.json() == {"queued": 1, "more": False}
+    await bench.drain(owner)
+    (document,) = (await client.get("/v1/documents", headers=mandate.auth())).json()["items"]
+    chunks = await client.get(f"/v1/documents/{document['id']}/chunks", headers=mandate.auth())
+    assert document["status"] == "indexed"
+    assert "ada.lovelace" not in chunks.text
 
 
 async def test_events_are_accepted_from_admins_and_unknown_ones_refused(client, mandate):
@@ -312,3 +376,12 @@ async def test_what_is_said_about_a_document_is_masked_too(client, mandate, owne
     said = str(document) + patched.text
     assert not any(value in said for value in ("Toro#2026", "Winter!Sun42", "k7Qz2Wm9Rt4Xy6Bv1Nc8Pd3F"))
     assert "[secret:" in patched.json()["title"]
+
+
+async def test_why_names_what_keeps_something_from_ever_being_known(client, mandate):
+    for quotas, days in (({"days": None}, 365), ({"days": 30}, 30)):
+        await client.patch("/v1/policy", json={"quotas": quotas}, headers=mandate.auth("admin"))
+        asked = await client.get("/v1/why", params={"externalId": "old-mail"}, headers=mandate.auth())
+        assert asked.json()["found"] is False
+        assert "refused as it came (by a quota, the policy or its size" in asked.json()["answer"]
+        assert f"that is {days} days" in asked.json()["answer"]

@@ -47,6 +47,26 @@ def browser(client: httpx.AsyncClient, mandate: TestMandate, bench: Bench) -> Br
     return Browser(client, mandate, bench)
 
 
+async def test_an_entry_answers_a_question_that_only_its_title_names_and_after_a_patch_the_new_title(
+    browser: Browser,
+) -> None:
+    for title in ("Holidays", "Parking", "Lunch"):
+        await browser.write(title=title, content=f"Ask the office about it, room {len(title)}.")
+    entry = await browser.write(title="SSO reset", content="Open the settings and press the red button.")
+    await browser.indexed()
+
+    async def found(q: str) -> tuple[list[str], list[str]]:
+        hits = (await browser.call("GET", "/search", params={"q": q}))["hits"]
+        passages = (await browser.call("POST", "/context", json={"query": q}))["passages"]
+        return [hit["documentId"] for hit in hits], [passage["documentId"] for passage in passages]
+
+    here = ([entry["id"]], [entry["id"]])
+    assert await found("How do I reset my SSO?") == here
+    await browser.call("PATCH", f"/entries/{entry['id']}", json={"title": "Zephyr login"})
+    assert await found("zephyr") == here
+    assert await found("SSO") == ([], [])
+
+
 async def test_an_entry_is_pending_then_ready_and_keeps_what_was_written(browser: Browser) -> None:
     made = await browser.write(
         title="SSO", content="Reset it in the portal.", type="runbook", tags=["it", "sso"]

@@ -127,7 +127,7 @@ async def test_a_key_without_the_scope_sees_less_and_is_refused(
             refused = await client.call_tool(tool, arguments)
             assert refused.is_error
             assert texts(refused)[0].startswith("auth.forbidden: ")
-    async with httpx.AsyncClient(base_url=address) as http:
+    async with httpx.AsyncClient(verify=False, base_url=address) as http:
         assert (await http.get("/v1/documents", headers=mandate.auth("member"))).json()["items"] == []
 
 
@@ -135,7 +135,7 @@ async def test_no_key_and_no_scope_read_do_not_get_in(
     db: Database, address: str, mandate: TestMandate
 ) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    async with httpx.AsyncClient(base_url=address) as http:
+    async with httpx.AsyncClient(verify=False, base_url=address) as http:
         assert (await http.post("/mcp", json=message)).status_code == 401
         narrow = {"Authorization": f"Bearer {await _key(db, mandate, 'write')}"}
         assert (await http.post("/mcp", json=message, headers=narrow)).status_code == 403

@@ -1,9 +1,12 @@
 """From queued to searchable: what the pipeline leaves in the stores, and what it costs."""
 
+import io
 from base64 import b64encode
 from collections import Counter
 
 import pytest
+from reportlab.pdfgen.canvas import Canvas
+from sqlalchemy import text
 
 from gateway.connections import repository as connections
 from gateway.corpus import lexicon
@@ -15,6 +18,7 @@ from gateway.db import new_id
 from gateway.ingestion import facade
 from gateway.ingestion import ledger_repository as ledger
 from tests.fixtures.corpus import ask, rows_of
+from workers import ingest
 from workers.maintenance import Maintenance
 
 
@@ -39,8 +43,9 @@ async def lexical_index(db, tenant) -> Counter:
 
 async def expected_index(db, tenant) -> Counter:
     found: Counter = Counter()
-    for row in await rows_of(db, tenant, "SELECT number, text, heading_path, language FROM chunk"):
-        for term, count in lexicon.chunk_terms(row.text, row.heading_path, row.language).items():
+    for row in await rows_of(db, tenant, "SELECT number, text, heading_path, title, language FROM chunk"):
+        counted = lexicon.chunk_terms(row.text, row.heading_path, row.language, title=row.title)
+        for term, count in counted.items():
             found[row.number, term] += count
     return found
 
@@ -100,6 +105,71 @@ async def test_a_new_heading_moves_the_words_but_not_the_vectors(db, tenant, ben
     assert "alpha" not in terms
 
 
+async def found_by(db, tenant, *words: str) -> list[str]:
+    """Those of the words that the lexical index holds."""
+    terms = {row.term for row in await rows_of(db, tenant, "SELECT term FROM posting")}
+    return [word for word in words if word in terms]
+
+
+async def test_a_document_is_found_by_its_title_through_its_first_chunk(db, tenant, bench):
+    await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1, 2, 3), title="Zephyr plan"))
+    await bench.drain(tenant)
+    titles = await rows_of(db, tenant, "SELECT title FROM chunk ORDER BY ordinal")
+    assert [row.title for row in titles] == ["Zephyr plan", *[""] * (len(titles) - 1)]
+    assert await found_by(db, tenant, "zephyr") == ["zephyr"]
+    await assert_consistent(db, tenant)
+    # another paragraph becomes the first one, and it has the title now
+    await bench.hand_in(tenant, ask(tenant, "a", paragraphs(3, 1, 2), title="Zephyr plan"))
+    await bench.drain(tenant)
+    named = await rows_of(db, tenant, "SELECT ordinal FROM chunk WHERE title <> ''")
+    assert [row.ordinal for row in named] == [0]
+    await assert_consistent(db, tenant)
+    [document] = await rows_of(db, tenant, "SELECT id FROM document")
+    async with db.tenant_session(tenant.mandate_id) as session:
+        receipt = await begin_erasure(session, "document", str(document.id), "test")
+    await finish_erasure(db, bench.blobs, tenant.mandate_id, receipt)
+    assert await found_by(db, tenant, "zephyr", "plan") == []
+
+
+async def test_a_renamed_document_is_found_by_its_new_title_only_without_being_read_again(db, tenant, bench):
+    for title in ("Zephyr plan", "Mistral plan"):
+        await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1, 2), title=title))
+        await bench.drain(tenant)
+        await assert_consistent(db, tenant)
+    assert await found_by(db, tenant, "zephyr", "mistral", "plan") == ["mistral", "plan"]
+    assert [job.status for job in await rows_of(db, tenant, "SELECT status FROM job")] == ["indexed"]
+
+
+async def test_a_document_renamed_while_it_is_read_is_found_by_the_title_it_has_then(
+    db, tenant, bench, monkeypatch
+):
+    parse = ingest.parse_document
+
+    async def renamed_meanwhile(*args, **kwargs):
+        parsed = await parse(*args, **kwargs)
+        await bench.hand_in(tenant, ask(tenant, "a", "The very text.", title="Mistral"))
+        return parsed
+
+    monkeypatch.setattr(ingest, "parse_document", renamed_meanwhile)
+    await bench.hand_in(tenant, ask(tenant, "a", "The very text.", title="Zephyr"))
+    await bench.drain(tenant)
+    assert await found_by(db, tenant, "zephyr", "mistral") == ["mistral"]
+
+
+async def test_documents_indexed_by_an_earlier_version_are_found_by_their_titles_after_housekeeping(
+    db, tenant, bench
+):
+    await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1)), ask(tenant, "b", paragraphs(2)))
+    await bench.drain(tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:  # what such a version left behind
+        await session.execute(text("UPDATE document SET title = 'Zephyr ' || source_id"))
+    await Maintenance(db, bench.settings).tidy(tenant.mandate_id)
+    titles = await rows_of(db, tenant, "SELECT title FROM chunk WHERE ordinal = 0 ORDER BY title")
+    assert [row.title for row in titles] == ["Zephyr a", "Zephyr b"]
+    assert await found_by(db, tenant, "zephyr") == ["zephyr"]
+    await assert_consistent(db, tenant)
+
+
 async def test_the_same_text_in_two_documents_is_embedded_once_and_outlives_the_first(db, tenant, bench):
     await bench.hand_in(tenant, ask(tenant, "a", paragraphs(1, 2)), ask(tenant, "b", paragraphs(1, 2)))
     await bench.drain(tenant)
@@ -122,6 +192,9 @@ async def test_the_same_text_in_two_documents_is_embedded_once_and_outlives_the_
         ({"base64": "JVBERi0xLjQKZ2FyYmFnZQ=="}, {"mimeType": "application/pdf"}, "failed", "damaged"),
         ("   \n ", {}, "skipped", "no_text"),
         ({"base64": "AAECAwQFBgcICQoLDA0ODw=="}, {"mimeType": "video/mp4"}, "skipped", "media"),
+        # said to be something else than their first bytes show
+        ({"base64": "JVBERi0xLjQKZ2FyYmFnZQ=="}, {"mimeType": "text/plain"}, "failed", "damaged"),
+        ({"base64": "f0VMRgIBAQBhYmNkZWZnaA=="}, {"mimeType": "text/plain"}, "skipped", "executable"),
     ],
 )
 async def test_a_file_that_cannot_be_read_costs_that_file_and_says_why(
@@ -135,6 +208,33 @@ async def test_a_file_that_cannot_be_read_costs_that_file_and_says_why(
         found = await facade.get_ingestion_status(session, bad.job_id)
         assert (found.status, found.reason) == (status, reason)
         assert (await facade.get_ingestion_status(session, good.job_id)).status == "indexed"
+
+
+async def test_a_pdf_that_is_said_to_be_text_is_a_pdf(db, tenant, bench):
+    page = io.BytesIO()
+    sheet = Canvas(page)
+    sheet.drawString(72, 700, "The weir holds the water.")
+    sheet.save()
+    pdf = b64encode(page.getvalue()).decode()
+    await bench.hand_in(tenant, ask(tenant, "a", {"base64": pdf}, mimeType="text/plain"))
+    await bench.drain(tenant)
+    assert await rows_of(db, tenant, "SELECT mime_type, status FROM document") == [
+        ("application/pdf", "indexed")
+    ]
+    [chunk] = await rows_of(db, tenant, "SELECT text, locator FROM chunk")
+    assert chunk.text.strip() == "The weir holds the water."
+    assert (chunk.locator["kind"], chunk.locator["page"]) == ("pdf", 1)
+
+
+@pytest.mark.parametrize("kind", ["entry", "knowledge_piece"])
+async def test_a_file_that_is_a_note_is_refused_while_it_holds_a_secret(db, tenant, bench, kind):
+    for name, words in (("with", "token: ghp_" + "a1B2" * 9), ("without", "nothing to hide")):
+        content = {"base64": b64encode(words.encode("utf-16")).decode()}
+        await bench.hand_in(tenant, ask(tenant, name, content, sourceKind=kind, mimeType="text/plain"))
+    await bench.drain(tenant)
+    rows = await rows_of(db, tenant, "SELECT status, reason FROM document ORDER BY source_id")
+    assert [tuple(row) for row in rows] == [("failed", "holds_secret"), ("indexed", None)]
+    assert len(await rows_of(db, tenant, "SELECT 1 FROM chunk")) == 1
 
 
 async def test_a_document_that_became_empty_is_found_no_more(db, tenant, bench):

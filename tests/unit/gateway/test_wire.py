@@ -7,9 +7,10 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from gateway.errors import CursorInvalid
-from gateway.wire import decode_cursor, encode_cursor, merge
+from gateway.wire import EndMoment, decode_cursor, encode_cursor, merge
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -34,6 +35,23 @@ def test_any_other_text_is_refused_and_never_crashes(text: str) -> None:
     except CursorInvalid:
         return
     assert encode_cursor(at, row_id)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("2026-11-18", "2026-11-18T23:59:59.999999+00:00"),
+        ("2026-11-18T00:00:00", "2026-11-18T00:00:00+00:00"),
+        ("2026-11-18T10:00:00+02:00", "2026-11-18T10:00:00+02:00"),
+    ],
+)
+def test_a_period_that_ends_on_a_day_includes_the_day(given: str, meant: str) -> None:
+    assert TypeAdapter(EndMoment).validate_python(given).isoformat() == meant
+
+
+def test_a_day_that_is_none_ends_nothing() -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(EndMoment).validate_python("2026-13-01")
 
 
 def test_a_cursor_of_our_shape_without_a_time_zone_is_refused() -> None:

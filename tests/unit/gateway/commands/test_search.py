@@ -1,9 +1,15 @@
 """What `catchment search` shows: the words that matched, and nothing a document could smuggle in."""
 
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs, urlsplit
+
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from gateway.commands.search import SHOWN_CHARACTERS, coloured
+from gateway.commands.tree import app
 from gateway.corpus.boundary import escape
 from gateway.corpus.highlights import matches, wanted_terms
 
@@ -21,3 +27,25 @@ def test_a_match_far_down_is_shown() -> None:
     shown = coloured("x " * 2000 + "needle in the haystack", wanted_terms("needle"))
     assert "needle" in shown.plain
     assert shown.plain.startswith("   …")
+
+
+def test_a_question_needs_no_quotation_marks_for_the_shell() -> None:
+    asked: list[str] = []
+
+    class Gateway(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.extend(parse_qs(urlsplit(self.path).query)["q"])
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"hits": []}')
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its parent's name
+            """Nothing to say."""
+
+    with HTTPServer(("127.0.0.1", 0), Gateway) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        command = ["search", "who", "reads", "the gauges", "--json", "--url", url, "--api-key", "ck_x"]
+        result = CliRunner().invoke(app, command)
+        server.shutdown()
+    assert (result.exit_code, asked) == (0, ["who reads the gauges"]), result.output

@@ -1,5 +1,6 @@
 """A chat model is read as it speaks; what goes wrong is told apart and never quotes the service or the prompt."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -120,6 +121,19 @@ async def test_a_long_pause_asked_for_is_not_slept_through(service: ChatService,
     with pytest.raises(ChatUnavailable):
         await listen(model)
     assert len(service.requests) == 1
+
+
+async def test_a_model_that_hangs_is_waited_for_once(service: ChatService) -> None:
+    """Somebody waits for the answer; extracts after one minute are better than after three."""
+    hanging = asyncio.Event()
+    service.stream(said("Never."), DONE)
+    service.before_answer = hanging.wait
+    model = ChatModel("m-1", api_key=None, base_url=service.url, first_pause=0.001, timeout=0.05)
+    with pytest.raises(ChatUnavailable):
+        await listen(model)
+    assert len(service.requests) == 1
+    hanging.set()
+    await model.aclose()
 
 
 async def test_a_model_that_goes_on_and_on_is_stopped(service: ChatService, model: ChatModel) -> None:

@@ -18,7 +18,11 @@ def test_no_canary_is_left_in_a_title_a_tag_or_metadata(canary: Canary) -> None:
     fields: dict[str, Any] = {
         "title": f"{canary.text}.pdf",
         "tags": [canary.text],
-        "metadata": {"note": canary.text, "deep": [{"note": canary.text}]},
+        "metadata": {
+            "note": canary.text,
+            "deep": [{"note": canary.text, canary.text: None}],
+            canary.text: {},
+        },
     }
     masked = fields | words(personal_data=True).masked(fields)
     assert all(value not in str(masked) for value in canary.values), masked

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gateway.console.words import Words
 from gateway.corpus.highlights import matches, place, wanted_terms
 
 
@@ -28,7 +29,13 @@ def test_words_are_marked_in_every_form(query: str, text: str, found: list[str])
         ({"kind": "code", "path": "a.py", "lineStart": 1, "lineEnd": 9, "symbol": "f"}, "a.py:1–9 (f)"),
         ({"kind": "code", "path": "a.py", "lineStart": 1, "lineEnd": 9}, "a.py:1–9"),
         ({"kind": "ticket", "ticketId": "T1"}, "ticket T1"),
-        ({"kind": "mail", "messageId": "<m>"}, "message <m>"),
+        ({"kind": "mail", "messageId": "AAkALgAAAAAAHYQDEapmEc2byACqAC", "part": "body"}, "body"),
+        ({"kind": "mail", "part": "1.2"}, "part 1.2"),
+        ({"kind": "mail", "messageId": None, "charStart": 5, "charEnd": 9}, "characters 5–9"),
+        ({"kind": "office", "charStart": 5, "charEnd": 9}, "characters 5–9"),
+        ({"kind": "pdf"}, "characters 0–0"),
+        ({"kind": "code", "path": "a.py", "lineStart": 1}, "characters 0–0"),
+        ({"kind": "ticket"}, "characters 0–0"),
         ({"kind": "office", "sheet": "Sales", "cellRange": "A1:B2"}, "sheet Sales, cellRange A1:B2"),
         ({"kind": "text", "charStart": 5, "charEnd": 9}, "characters 5–9"),
         ({}, "characters 0–0"),
@@ -36,3 +43,14 @@ def test_words_are_marked_in_every_form(query: str, text: str, found: list[str])
 )
 def test_a_place_is_said_in_words(locator: dict[str, Any], words: str) -> None:
     assert place(locator) == words
+
+
+def test_a_place_is_said_in_the_readers_language() -> None:
+    german = Words("de")
+    assert place({"kind": "pdf", "page": 3}, german) == "Seite 3"
+    assert (
+        place({"kind": "office", "sheet": "Sales", "cellRange": "A1:B2"}, german)
+        == "Blatt Sales, Zellen A1:B2"
+    )
+    assert place({"kind": "mail", "part": "body"}, german) == "Text"
+    assert place({"charStart": 5, "charEnd": 9}, german) == "Zeichen 5–9"

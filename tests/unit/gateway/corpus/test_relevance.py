@@ -26,6 +26,19 @@ def test_a_model_nobody_measured_hides_nothing_and_one_without_meaning_everythin
         ("how long do refunds take", "The canteen has soup.", "en", False),
         ("refund period for customers abroad in winter", "Refund period: none.", "en", False),  # two of five
         ("warranty our customers get on the ACME-4711-X machine", "ACME-4711-X: 36 months", "en", True),
+        ("How do I reset my SSO?", "SSO reset: press the red button.", "en", True),
+        ("How do I reset my SSO?", "How do I get my lunch?", "en", False),
+        (
+            "Wo finde ich unsere Kündigungsfrist?",
+            "Die Kündigungsfrist: drei Monate.",
+            "de",
+            False,
+        ),  # one of two
+        ("Wie lautet unsere Kündigungsfrist?", "Die Kündigungsfrist: drei Monate.", "de", True),
+        ("Was ist unsere Kündigungsfrist?", "Die Kündigungsfrist: drei Monate.", "de", True),
+        ("Quel est notre délai de préavis ?", "Délai de préavis : trois mois.", "fr", True),
+        ("¿Cuál es nuestro plazo de preaviso?", "Plazo de preaviso: tres meses.", "es", True),
+        ("who are you", "Who are you?", "en", True),
         ("wie lange dauern Rückzahlungen", "Die Rückzahlung dauert lange.", "de", True),
         ("what did ada@example.org write", "From: ada@example.org", "en", True),
         ("the of and", "the of and", "en", True),

@@ -13,6 +13,18 @@ from gateway.corpus.sniffing import UNKNOWN, sniff
         (b"\x89PNG\r\n\x1a\n" + bytes(200), "picture.pdf", "image/png"),
         (b"# Title\n\nSome words.\n", "notes.md", "text/markdown"),
         (b"just a few words of plain text, and then some more of them\n", "report.pdf", "text/plain"),
+        (
+            b'<?xml version="1.0"?>\n<r xmlns="urn:x"><a id="7">x</a><b>mixed <i>in</i></b></r>',
+            None,
+            "application/xml",
+        ),
+        (b'\xef\xbb\xbf<?xml version="1.0"?><!DOCTYPE html><html><p>x</p></html>', "a.xml", "text/html"),
+        (
+            b'<svg xmlns="http://www.w3.org/2000/svg"><text>Label</text><script>a(1)</script><style>p{}</style></svg>',
+            "plan.svg",
+            "image/svg+xml",
+        ),
+        (b"PK\x03\x04garbage", "letter.docx", "application/zip"),
         (b"", "empty.pdf", "application/x-empty"),
     ],
 )

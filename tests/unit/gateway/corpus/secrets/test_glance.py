@@ -2,6 +2,7 @@
 
 import importlib
 import random
+import tracemalloc
 
 import pytest
 
@@ -34,6 +35,19 @@ def test_every_shape_is_looked_at():
 
 def test_ordinary_words_need_no_look():
     assert not glance("The committee met on 12 May and agreed on the minutes of the last meeting.")
+
+
+def test_a_large_text_is_looked_at_in_parts_that_end_between_words():
+    many = "word " * 300_000
+    text = f"{many}{SHAPES.shapes()[0].anchors[0]}{'a1' * 20} {many}"
+    tracemalloc.start()
+    try:
+        assert glance(text) & Look.SHAPES
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20, "all words at once would take 34 MiB"
+    finally:
+        tracemalloc.stop()
+    long_word = "x" * 300_000 + "password" + "x" * 300_000
+    assert glance(f"a {long_word} b") & Look.LABELS
 
 
 def test_what_is_left_out_would_have_found_nothing(monkeypatch: pytest.MonkeyPatch):
