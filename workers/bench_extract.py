@@ -26,34 +26,37 @@ from gateway.settings import get_settings
 from workers.bench_documents import MAKERS
 from workers.pipeline import parsing
 from workers.pipeline.extract import FORMATS, Source, extract
+from workers.pipeline.formats import pdf
 from workers.pipeline.parsing import PRELOAD, parse_document
 
-_DOCUMENTS = 4  # different ones of each format
+_DOCUMENTS = 4  # different ones of each format; one where there is less time than for a round
 _ROUND_SECONDS = 0.3  # long enough that starting and ending a round with idle processes does not count
 _ROUNDS = 3  # at least
 _POLICY = {"placeholder_key": placeholder_key("bench", "mandate")}
+
+prepare = pdf.prepare  # as the worker's children find it
 
 Round = Callable[[int], Awaitable[object]]  # reads every document that many times in each process
 
 
 @cache
-def _documents(name: str) -> list[bytes]:
-    return [MAKERS[name][1](random.Random(seed)) for seed in range(_DOCUMENTS)]  # noqa: S311 - a benchmark's words
+def _documents(name: str, count: int) -> list[bytes]:
+    return [MAKERS[name][1](random.Random(seed)) for seed in range(count)]  # noqa: S311 - a benchmark's words
 
 
-def read_bare(name: str, times: int) -> None:
+def read_bare(name: str, count: int, times: int) -> None:
     """In a plain process: no limits, no walls, nothing handed over."""
     for _ in range(times):
-        for data in _documents(name):
+        for data in _documents(name, count):
             extract(Source(data, MAKERS[name][0]), FORMATS[name])
 
 
-def parse_bare(name: str, times: int) -> None:
+def parse_bare(name: str, count: int, times: int) -> None:
     """All of a child's work in a plain process."""
     task = dict.fromkeys(("fileName", "language", "uri", "withAttachments"))
     task |= {"mimeType": MAKERS[name][0], "contentForm": "bytes", "policy": _POLICY}
     for _ in range(times):
-        for data in _documents(name):
+        for data in _documents(name, count):
             for _record in parsing.handle(task, data):
                 pass
 
@@ -77,11 +80,14 @@ async def measure(seconds: float, names: list[str]) -> dict[str, dict[str, Any]]
 async def _compare(
     name: str, children: int, plain: Executor, readers: ChildPool, parsers: ChildPool, seconds: float
 ) -> dict[str, Any]:
-    mime_type, documents = MAKERS[name][0], _documents(name)
+    mime_type, count = MAKERS[name][0], _DOCUMENTS if seconds >= _ROUND_SECONDS else 1
+    documents = _documents(name, count)
     loop = asyncio.get_running_loop()
 
-    async def in_plain(work: Callable[[str, int], None], times: int) -> None:
-        await asyncio.gather(*(loop.run_in_executor(plain, work, name, times) for _ in range(children)))
+    async def in_plain(work: Callable[[str, int, int], None], times: int) -> None:
+        await asyncio.gather(
+            *(loop.run_in_executor(plain, work, name, count, times) for _ in range(children))
+        )
 
     async def read(data: bytes) -> None:
         await readers.run({"format": name}, data, isolated=FORMATS[name].isolated)
@@ -117,11 +123,14 @@ async def _compare(
 
 
 async def _best_rates(ways: dict[str, Round], seconds: float) -> dict[str, float]:
-    """Turns per second, of the best round; the ways take turns, so that a busy machine is busy for all."""
+    """Turns per second, of the best round; the ways take turns, so that a busy machine is busy for all. Who gives it less
+    time than a round is long gets shorter rounds, and a coarser figure.
+    """
+    round_seconds = min(_ROUND_SECONDS, seconds)
     times: dict[str, int] = {}
     for key, way in ways.items():
         await way(1)  # whatever is loaded on first use
-        times[key] = max(1, round(_ROUND_SECONDS / await _timed(way, 1)))
+        times[key] = max(1, round(round_seconds / await _timed(way, 1)))
     best = dict.fromkeys(ways, 0.0)
     began, rounds = time.perf_counter(), 0
     while rounds < _ROUNDS or time.perf_counter() - began < seconds:

@@ -76,6 +76,7 @@ def handle(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[st
     buffer = (ctypes.c_char * len(payload)).from_buffer(payload) if mapped else payload
     try:
         document = pdfium.PdfDocument(buffer)
+        document.init_forms()  # what was filled in is drawn too
         if not 1 <= task["page"] <= len(document):
             yield {"pages": len(document)}
             return

@@ -19,7 +19,14 @@ UNKNOWN = "application/octet-stream"
 # Text as far as bytes go; for these the file name may say which kind of text it is.
 _VAGUE = {"text/plain", UNKNOWN, "application/x-empty", "inode/x-empty"}
 _MARKDOWN = {".md", ".markdown", ".mdown"}
-_TEXT_TYPES = ("text/", "application/json", "application/xml", "message/rfc822", "application/rtf")
+_TEXT_TYPES = (
+    "text/",
+    "application/json",
+    "application/xml",
+    "image/svg+xml",
+    "message/rfc822",
+    "application/rtf",
+)
 # Bytes do not tell these from each other: a log has columns too, and a page without a head looks like a template.
 _LOOSE = {
     "text/csv",
@@ -42,7 +49,11 @@ _NAMES = {
     ".tsv": "text/tab-separated-values",
     ".csv": "text/csv",
     ".ipynb": "application/json",
+    ".svg": "image/svg+xml",
+    ".xml": "application/xml",
 }
+_XML = b"<?xml"
+_PAGE = re.compile(rb"<html[\s>]", re.IGNORECASE)
 
 _OOXML = "application/vnd.openxmlformats-officedocument"
 _OFFICE_PARTS = {
@@ -52,12 +63,14 @@ _OFFICE_PARTS = {
 }
 _SAMPLE = 64 * 1024
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_CONTROL_BYTES = re.compile(_CONTROLS.pattern.encode())
 _LOCAL_HEADER = b"PK\x03\x04"
 _NAME_AT = 30  # of the first entry
 _LONGEST_TYPE = 200
 _TYPE = re.compile(r"[a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+")
 _PICTURES = {b"heic", b"heix", b"mif1", b"msf1", b"avif", b"avis"}  # in the same box as films
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_CERTAIN = (b"%PDF-", b"\x7fELF", b"MZ", _LOCAL_HEADER, _COMPOUND_FILE)
 # Streams only one kind of file has.
 _STREAMS = {
     "__properties_version1.0": "application/vnd.ms-outlook",
@@ -75,12 +88,16 @@ def _magika() -> "Magika":
 def _identify(data: bytes, file_name: str | None) -> str:
     if contained := _container(data):
         return contained
+    if data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(_XML):
+        return "text/html" if _PAGE.search(data, 0, _SAMPLE) else "application/xml"
     found = _magika().identify_bytes(data).output
     mime_type = found.mime_type or UNKNOWN
     suffix = PurePosixPath(file_name or "").suffix.lower()
-    if not found.is_text and _is_written(data):
+    if not found.is_text and (_is_written(data) or (mime_type == UNKNOWN and _may_be_written(data, suffix))):
         mime_type = "text/plain"  # nothing but letters: whatever it resembles, it is a text
     is_text = found.is_text or mime_type == "text/plain"
+    if is_text and data.startswith(_LOCAL_HEADER):
+        return "application/zip"  # cut off so early that the rest resembles a text
     if suffix in _MARKDOWN and (is_text or mime_type in _VAGUE):
         return "text/markdown"
     if (
@@ -126,6 +143,11 @@ def _is_written(data: bytes) -> bool:
     return not _CONTROLS.search(sample)
 
 
+def _may_be_written(data: bytes, suffix: str) -> bool:
+    """Called a text, and without a control character: an encoding of another script, which bytes alone do not tell."""
+    return suffix in _NAMES and not _CONTROL_BYTES.search(data, 0, _SAMPLE)
+
+
 def _signed(data: bytes) -> str | None:
     """Programs and films say what they are in their first bytes, however little of them is there."""
     if data.startswith(b"\x7fELF"):
@@ -142,3 +164,10 @@ async def sniff(data: bytes, file_name: str | None = None) -> str:
     if not data:
         return "application/x-empty"
     return await asyncio.to_thread(_identify, data, file_name)
+
+
+async def checked_type(data: bytes, declared: str) -> str:
+    """What somebody said these bytes are, unless they begin like something else for certain."""
+    if not data.startswith(_CERTAIN) and data[4:8] != b"ftyp":
+        return declared
+    return await asyncio.to_thread(_container, data) or declared

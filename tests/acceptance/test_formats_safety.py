@@ -5,10 +5,12 @@ more about the neighbours than about the file.
 """
 
 import os
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,10 +202,12 @@ async def test_hostile_names_are_names_and_nothing_more(db, tenant, house):
                 assert status["status"] == "indexed", (name[:40], status)
                 original = await client.get(f"/v1/documents/{handle['documentId']}/original")
                 assert original.text == text
-                assert (
-                    original.headers["content-disposition"]
-                    == f'attachment; filename="{handle["documentId"]}"'
+                saved = re.fullmatch(
+                    r'attachment; filename="([ -~]+)"; filename\*=UTF-8\'\'\S+',
+                    original.headers["content-disposition"],
                 )
+                assert saved is not None, original.headers
+                assert not re.search(r'[/\\:"]|^\.', saved[1]), saved
                 assert "set-cookie" not in original.headers
     blobs = [path.name for path in (house.data_dir / "blobs").rglob("*") if path.is_file()]
     assert all(len(name) == 64 for name in blobs)
@@ -248,12 +252,15 @@ async def test_without_the_limit_on_memory_a_small_file_takes_a_gigabyte():
 
 
 async def test_without_the_limit_on_time_many_pages_take_theirs():
-    pages = Bomb("2 000 pages", "pages.pdf", lambda: many_pages(2_000), frozenset())
+    count, seconds = 1_000, 0.0
+    async with parser(cpu_seconds=240, cpu_seconds_at_first=240, wall_seconds=240.0) as free:
+        while seconds <= 3:  # how many pages that takes is the machine's business
+            count *= 2
+            pages = Bomb("many pages", "pages.pdf", partial(many_pages, count), frozenset())
+            outcome, _, seconds = await cost(free, pages)
+            assert outcome == "indexed"
     async with parser(cpu_seconds_at_first=1, cpu_seconds_per_mib=0.0) as limited:
         assert (await cost(limited, pages))[0] == "too_slow"
-    async with parser(cpu_seconds=240, cpu_seconds_at_first=240, wall_seconds=240.0) as free:
-        outcome, _, seconds = await cost(free, pages)
-        assert (outcome, seconds > 2) == ("indexed", True)
 
 
 async def test_without_the_guard_a_bomb_is_inflated_by_its_reader():

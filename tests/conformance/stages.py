@@ -196,7 +196,7 @@ def _client(authority: str, sandbox: RunningSandbox) -> Client:
 
 
 def _click(authority: str, url: str) -> str:
-    with httpx.Client(trust_env=False) as browser:
+    with httpx.Client(verify=False, trust_env=False) as browser:
         if authority == "google":
             return browser.post(url, data={"decision": "accept"}).headers["location"]
         return str(click_consent(browser, url, user=ADA))

@@ -137,8 +137,11 @@ def _add_chunks(document: ParsedDocument, rows: list[Any]) -> None:
 
 def prepare() -> None:
     """Once in the fork server, so that no child loads a model or a grammar again."""
+    from workers.pipeline.formats import pdf  # noqa: PLC0415 - the worker itself loads no reader
+
     tokens.prepare()
     code_chunks.prepare()
+    pdf.prepare()
     prepare_masking()
     count_terms("", detect_language("warm"))
 

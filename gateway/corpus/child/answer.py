@@ -50,8 +50,8 @@ class Answer:
         end = frames.HEAD.size + length
         if not await self._fill(end):
             return None
-        with memoryview(self._buffer) as view:
-            body = frames.unpack(view[frames.HEAD.size : end])
+        with memoryview(self._buffer) as view, view[frames.HEAD.size : end] as piece:
+            body = frames.unpack(piece)  # released by us: whoever looks at our frames may keep it alive
         del self._buffer[:end]
         return kind, body
 

@@ -18,6 +18,7 @@ REASONS = frozenset(
         "needs_ocr",  # a picture or a scan, and no engine to read it
         "unsupported",  # no reader for this format
         "output_limit",  # wrote or answered more than allowed
+        "holds_secret",  # a note or a piece of knowledge, which must not
         "infected",  # refused by the operator's scanner, before any child saw it
     }
 )

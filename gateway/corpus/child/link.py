@@ -39,12 +39,14 @@ _START_SECONDS = 60
 
 
 class Child:
-    """A child as its parent sees it. `exited` resolves to its exit status; None: never started, or lost."""
+    """A child as its parent sees it. `exited` resolves to its exit status; None: never started, or lost. `tasks_left` is
+    counted here: what a child says of itself may be a lie.
+    """
 
-    def __init__(self, number: int, channel: socket.socket, *, resident: bool) -> None:
+    def __init__(self, number: int, channel: socket.socket, *, tasks: int) -> None:
         self.number = number
         self.channel = channel
-        self.resident = resident
+        self.tasks_left = tasks
         self.exited: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
 
@@ -110,14 +112,14 @@ class ServerLink:
             raise
         return link
 
-    def spawn(self, *, resident: bool, office: bool = False) -> Child:
-        """Ask for a child. Its channel can be used at once; whether it lives is told by `exited`."""
+    def spawn(self, *, tasks: int, office: bool = False) -> Child:
+        """Ask for a child that serves so many tasks. Its channel can be used at once; whether it lives is told by `exited`."""
         self._numbers += 1
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        child = Child(self._numbers, ours, resident=resident)
+        child = Child(self._numbers, ours, tasks=tasks)
         self._children[child.number] = child
-        wanted = {"op": SPAWN, "child": child.number, "resident": resident, "office": office}
+        wanted = {"op": SPAWN, "child": child.number, "resident": tasks > 1, "office": office}
         request = frames.pack(frames.TASK, wanted)
         with theirs:
             try:

@@ -46,6 +46,7 @@ class ChildPool:
             "namespaces": namespaces,
             "limits": asdict(self.limits),
         }
+        self._resident_tasks = resident_tasks
         self._slots = asyncio.Semaphore(size)
         self._starting = asyncio.Lock()
         self._launched = launched
@@ -132,12 +133,13 @@ class ChildPool:
             child = self._idle.pop()
             if not child.exited.done():
                 return child
-        return link.spawn(resident=not isolated, office=office)
+        return link.spawn(tasks=1 if isolated else self._resident_tasks, office=office)
 
     async def _exchange(
         self, link: ServerLink, child: Child, request: bytes, *descriptors: int
     ) -> list[dict[str, Any]]:
         answer = Answer(child.channel, self.limits.output_bytes)
+        child.tasks_left -= 1
         try:
             async with asyncio.timeout(self.limits.wall_seconds):
                 try:
@@ -150,11 +152,12 @@ class ChildPool:
         except frames.FrameError:
             answer.failure = ChildFailed("crashed", "answered with something unreadable")
         finally:
-            if answer.child_stays and not link.lost:
+            stays = answer.child_stays and child.tasks_left > 0
+            if stays and not link.lost:
                 self._idle.append(child)
             else:
                 link.dismiss(child)
-        if not answer.child_stays:
+        if not stays:
             await child.exited  # its folder is gone, and no more than `size` are ever alive
         if answer.failure is not None:
             raise answer.failure

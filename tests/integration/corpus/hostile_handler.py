@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gateway.corpus.child
-from gateway.corpus.child import TaskFailed
+from gateway.corpus.child import TaskFailed, frames
 
 
 def handle(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
@@ -90,6 +90,16 @@ def _hang_up_and_stay(task: dict[str, Any], payload: bytes | mmap.mmap) -> Itera
 def _say_nothing_at_length(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     _channel().send(b"")
     signal.pause()
+    yield {}
+
+
+def _pretend_to_stay(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
+    """Answers every task itself, from here on, and wants the next one each time."""
+    while True:
+        answer = frames.pack(frames.RECORD, {"pid": os.getpid()}) + frames.pack(frames.END, {"stays": True})
+        _channel().sendall(answer)
+        if frames.receive_task(_channel()) is None:
+            os._exit(0)
     yield {}
 
 

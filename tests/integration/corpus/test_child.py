@@ -235,6 +235,14 @@ async def test_an_answer_that_is_not_ours_is_refused(pool):
     assert (ended.reason, ended.detail) == ("crashed", "answered with something unreadable")
 
 
+@pytest.mark.parametrize(("isolated", "tasks"), [(True, 1), (False, 3)])
+async def test_a_child_that_pretends_to_stay_gets_no_more_files_than_it_was_meant_to(isolated, tasks):
+    async with ChildPool(HANDLER, size=1, limits=LIMITS, resident_tasks=3) as pool:
+        (liar,) = await pool.run({"do": "pretend_to_stay"}, b"data", isolated=isolated)
+        pids = [(await pool.run({"do": "describe"}, b"data", isolated=False))[0]["pid"] for _ in range(5)]
+    assert [liar["pid"], *pids].count(liar["pid"]) == tasks
+
+
 async def test_a_child_cannot_speak_to_the_network(listener, pool):
     assert pool.protections["network"] == "namespace"
     for action in ("connect", "connect_in_native_code"):
@@ -311,7 +319,8 @@ async def test_no_more_than_size_children_are_alive():
     async with ChildPool(HANDLER, size=2, limits=LIMITS) as own:
         before = _offspring()
         tasks = [
-            asyncio.create_task(own.run({"do": "three_records"}, b"x", isolated=True)) for _ in range(12)
+            asyncio.create_task(own.run({"do": "spend", "seconds": 0.05}, b"x", isolated=True))
+            for _ in range(6)
         ]
         most = 0
         while not all(task.done() for task in tasks):

@@ -85,6 +85,18 @@ async def test_a_cropped_page_is_marked_relative_to_what_is_shown(pool: ChildPoo
     assert area == pytest.approx(expected, abs=4)
 
 
+async def test_what_was_filled_into_a_form_is_drawn(pool: ChildPool) -> None:
+    pages: list[bytes] = []
+    for value in ("", "Ulm"):
+        out = io.BytesIO()
+        canvas = Canvas(out, pagesize=A4)
+        canvas.acroForm.textfield(name="place", value=value, x=72, y=700)
+        canvas.showPage()
+        canvas.save()
+        pages.append(await draw_page(pool, out.getvalue(), 1, []))
+    assert pages[0] != pages[1]
+
+
 async def test_a_huge_page_makes_a_bounded_picture(pool: ChildPool) -> None:
     image = Image.open(io.BytesIO(await draw_page(pool, pdf(size=(14_000, 2_000)), 1, [])))
     assert max(image.size) == LONGEST_SIDE

@@ -6,6 +6,7 @@ with Outlook's own format (`outlook.py`).
 
 import email
 import email.policy
+import re
 from collections.abc import Iterator
 from email.message import EmailMessage, Message
 from typing import Any, cast
@@ -21,6 +22,9 @@ MOST_PARTS = 1_000
 DEEPEST = 50
 MOST_ATTACHMENTS = 100
 ATTACHMENT_BYTES = 64 << 20  # of one message, together
+_CALENDAR = "text/calendar"
+_FOLD = re.compile(r"\n[ \t]")
+_ESCAPED = re.compile(r"\\([,;\\])")
 _HEADERS = ("Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Date")
 
 
@@ -33,6 +37,8 @@ def read(source: Source) -> Extracted:
         draft.part(subject)
         if part.get_content_type() == "text/html":
             web.write(draft, _words(part, html=True), paths=False, part=number)
+        elif part.get_content_type() == _CALENDAR:
+            draft.block(_unfolded(_words(part, html=False)), part=number)
         else:
             draft.block(_words(part, html=False), part=number)
     for attachment in _attachments(message):
@@ -91,7 +97,7 @@ def _check(message: Message) -> None:
 
 def _header(message: Message, name: str) -> str:
     try:
-        return str(message.get(name) or "")
+        value = str(message.get(name) or "")
     except (
         LookupError,
         ValueError,
@@ -100,6 +106,11 @@ def _header(message: Message, name: str) -> str:
         TypeError,
     ):  # the parser trips over broken ones
         return ""
+    if "\ufffd" in value:  # not encoded, as the standard wants it, and not UTF-8
+        written = next(words for key, words in message.raw_items() if key.lower() == name.lower())
+        raw = str(written).encode("utf-8", "surrogateescape")
+        return value if b"=?" in raw else raw.decode("cp1252", "replace")
+    return value
 
 
 def _bodies(message: EmailMessage) -> Iterator[tuple[str, EmailMessage]]:
@@ -116,7 +127,7 @@ def _bodies(message: EmailMessage) -> Iterator[tuple[str, EmailMessage]]:
                 for index, child in enumerate(_children(part), start=1)
             ]
             stack += reversed(_alternative(inner) if kind == "multipart/alternative" else inner)
-        elif part.get_content_maintype() == "text" and kind != "text/calendar":
+        elif part.get_content_maintype() == "text":
             yield number, part
 
 
@@ -126,10 +137,13 @@ def _children(part: EmailMessage) -> list[EmailMessage]:
 
 
 def _alternative(parts: list[tuple[str, EmailMessage]]) -> list[tuple[str, EmailMessage]]:
+    """The plain one if it says something, else the best, which is the last; an invitation's calendar only for want of others."""
     texts = [
         (n, p) for n, p in parts if p.get_content_type() == "text/plain" and _words(p, html=False).strip()
     ]
-    return texts[:1] or [(n, p) for n, p in parts if p.get_content_type() != "text/plain"][-1:]
+    others = [(n, p) for n, p in parts if p.get_content_type() != "text/plain"]
+    pages = [(n, p) for n, p in others if p.get_content_type() != _CALENDAR]
+    return texts[:1] or pages[-1:] or others[-1:]
 
 
 def _is_attachment(part: EmailMessage) -> bool:
@@ -190,3 +204,8 @@ def _words(part: EmailMessage, *, html: bool) -> str:
     charset = part.get_content_charset()
     source = Source(_bytes(part), part.get_content_type(), None, charset)
     return web.decode(source) if html else plain.clean(plain.decode(source))
+
+
+def _unfolded(calendar: str) -> str:
+    """Long lines of a calendar are broken in the middle of words, and its commas have a backslash."""
+    return _ESCAPED.sub(r"\1", _FOLD.sub("", calendar))

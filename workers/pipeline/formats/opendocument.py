@@ -58,6 +58,7 @@ class _Walker:
         self._draft = draft
         self.place: dict[str, Any] = {}
         self._notes: list[str] = []
+        self._comments: list[str] = []
 
     def blocks(self, container: Any) -> None:
         stack = [iter(container)]
@@ -81,10 +82,11 @@ class _Walker:
                 )  # sections, frames, text boxes, groups, lists that number headings
 
     def end(self) -> None:
-        if self._notes:
-            self._draft.part("Notes")
-            self._draft.lines(self._notes)
-            self._notes = []
+        for name, lines in (("Notes", self._notes), ("Comments", self._comments)):
+            if lines:
+                self._draft.part(name)
+                self._draft.lines(lines)
+                lines.clear()
 
     def _heading(self, element: Any) -> None:
         level = element.get(f"{_TEXT}outline-level", "1")
@@ -132,7 +134,7 @@ class _Walker:
         return "; ".join(piece for piece in pieces if piece.strip())
 
     def _text(self, paragraph: Any) -> str:
-        """The paragraph's own words; notes are put aside, text boxes come after it."""
+        """The paragraph's own words; notes and comments are put aside, text boxes come after it."""
         pieces = [paragraph.text or ""]
         stack = [iter(paragraph)]
         tails = [""]
@@ -152,7 +154,9 @@ class _Walker:
             elif tag == f"{_TEXT}note":
                 words = [self._text(p) for p in element.iter(f"{_TEXT}p")]
                 self._notes.append(" ".join(words))
-            elif tag not in {"", f"{_DRAW}text-box", f"{_OFFICE}annotation"}:
+            elif tag == f"{_OFFICE}annotation":
+                self._comments.append(" ".join(self._text(p) for p in element.iter(f"{_TEXT}p")))
+            elif tag not in {"", f"{_DRAW}text-box"}:
                 pieces.append(element.text or "")
                 stack.append(iter(element))
                 tails.append(element.tail or "")

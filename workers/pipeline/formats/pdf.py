@@ -9,8 +9,11 @@ pdfium is not safe in threads and aborts when memory ends: this runs in a child 
 import ctypes
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from math import pi
+from operator import itemgetter
 from typing import Any
 
 import pypdfium2 as pdfium
@@ -22,17 +25,42 @@ from workers.pipeline.extracted import SEPARATOR, Extracted, OffsetMap, Run, Uni
 from workers.pipeline.formats import picture
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.pdf_layout import Line, in_reading_order
-from workers.pipeline.formats.pdf_region import Document, KeptLine, PageRegion, joined, rectangles
+from workers.pipeline.formats.pdf_notes import notes_of
+from workers.pipeline.formats.pdf_region import (
+    Box,
+    Document,
+    KeptLine,
+    PageRegion,
+    joined,
+    rectangles,
+    turned,
+)
 
 _MOST_PAGES = 20_000
 _MOST_BOOKMARKS = 5_000
 _MOST_SCANS = 50
 _SCAN_SCALE = 200 / 72  # dots per inch that OCR likes
 _LINE = re.compile(r"[^\r\n]+")
+_LINES_ASKED = 20
 _WORD_BREAKS = re.compile("[\ufffe\x02]")
 _PASSWORD = 4
 
 Indices = range | list[int]
+
+
+# One page that says one word.
+_SMALLEST = b"""%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>endobj
+4 0 obj<</Length 31>>stream
+BT /F 9 Tf 9 9 Td (Water) Tj ET
+endstream endobj 5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj trailer<</Root 1 0 R>>
+"""
+
+
+def prepare() -> None:
+    """Each file has a child of its own: what the library does once is done before they are forked."""
+    read(Source(_SMALLEST, "application/pdf"))
 
 
 def read(source: Source) -> Extracted:
@@ -49,21 +77,20 @@ def read(source: Source) -> Extracted:
         heading = headings.get(index, heading)
         try:
             text, region, box, rotation = _page(document, index)
+            notes = _notes(document, index)
         except (pdfium.PdfiumError, OSError) as error:
             warnings.append(f"page {index + 1} could not be read ({type(error).__name__})")
             continue
         if not text and _is_scan(document, index):
             scans += 1
             text, region = _recognised(document, index, scans), None
-        if not text:
-            continue
-        if pieces:
-            pieces.append(SEPARATOR)
-            length += len(SEPARATOR)
         locator = {"kind": "pdf", "page": index + 1, "pageBox": box, "rotation": rotation}
-        units.append(Unit("page", length, length + len(text), locator, heading, region=region))
-        pieces.append(text)
-        length += len(text)
+        for words, place in filter(itemgetter(0), ((text, region), notes)):
+            pieces.append(SEPARATOR if pieces else "")
+            length += len(pieces[-1])
+            units.append(Unit("page", length, length + len(words), locator, heading, region=place))
+            pieces.append(words)
+            length += len(words)
     if not units and len(warnings) == count:
         raise TaskFailed("damaged", "no page could be read")
     if scans and not units:
@@ -79,7 +106,9 @@ def _open(source: Source) -> Document:
     except TypeError:  # not writable: bytes rather than the child's private mapping
         buffer = bytes(source.data)
     try:
-        return Document(pdfium.PdfDocument(buffer))
+        opened = pdfium.PdfDocument(buffer)
+        opened.init_forms()  # else fields say nothing; does nothing where there are none
+        return Document(opened)
     except pdfium.PdfiumError as error:
         code = getattr(error, "err_code", None)
         if code == _PASSWORD:
@@ -108,15 +137,29 @@ def _page(document: Document, index: int) -> tuple[str, PageRegion, list[float],
     characters = _character_indices(textpage, raw)
     box = [round(edge, 2) for edge in page.get_cropbox()]
     rotation = int(page.get_rotation())
+    spans = list(_line_spans(raw))
+    angle = _angle(textpage, characters, spans)
     lines = [
-        Line(start, end, rectangles(textpage, characters[start], characters[end - 1] + 1))
-        for start, end in _line_spans(raw)
+        Line(start, end, turned(rectangles(textpage, characters[start], characters[end - 1] + 1), angle))
+        for start, end in spans
     ]
-    if rotation == 0:
-        lines = in_reading_order(lines, lambda start, end: _boxes_each(textpage, characters, start, end))
-    text, runs, kept_lines = _keep(raw, characters, lines)
+    lines = in_reading_order(lines, lambda start, end: _edges(textpage, characters, start, end, angle))
+    text, runs, kept_lines = _keep(raw, characters, lines, angle)
     region = PageRegion(document, index, OffsetMap(runs), kept_lines)
     return text, region, box, rotation
+
+
+def _notes(document: Document, index: int) -> tuple[str, PageRegion]:
+    """Filled-in fields and comments, a line each."""
+    page, _ = document.open(index)
+    lines: list[KeptLine] = []
+    pieces: list[str] = []
+    length = 0
+    for words, box in notes_of(document.pdf, page):
+        lines.append((length, length + len(words), [box]))
+        pieces.append(words)
+        length += len(words) + 1
+    return "\n".join(pieces), PageRegion(document, index, OffsetMap([]), lines)
 
 
 def _raw_text(textpage: Any) -> str:
@@ -151,17 +194,29 @@ def _line_spans(raw: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _boxes_each(textpage: Any, characters: Indices, start: int, end: int) -> list[tuple[float, float]]:
-    """Left and right edge of every character; only asked for lines that may span columns."""
+def _angle(textpage: Any, characters: Indices, spans: Sequence[tuple[int, int]]) -> int:
+    """By how much most lines are turned clockwise on the page, whatever the page itself is turned by: 0, 90, 180 or 270."""
+    asked = spans[:: 1 + len(spans) // _LINES_ASKED]
+    angles = Counter(
+        round(pdfium_c.FPDFText_GetCharAngle(textpage, characters[start]) / (pi / 2)) % 4 * 90
+        for start, _ in asked
+    )
+    return angles.most_common(1)[0][0] if angles else 0
+
+
+def _edges(textpage: Any, characters: Indices, start: int, end: int, angle: int) -> list[tuple[float, float]]:
+    """Where every character of a line begins and ends along it; only asked for lines that may span columns."""
     left, right, bottom, top = (ctypes.c_double() for _ in range(4))
-    edges: list[tuple[float, float]] = []
+    boxes: list[Box] = []
     for position in range(start, end):
         pdfium_c.FPDFText_GetCharBox(textpage, characters[position], left, right, bottom, top)
-        edges.append((left.value, right.value))
-    return edges
+        boxes.append((left.value, bottom.value, right.value, top.value))
+    return [(box[0], box[2]) for box in turned(boxes, angle)]
 
 
-def _keep(raw: str, characters: Indices, lines: Sequence[Line]) -> tuple[str, list[Run], list[KeptLine]]:
+def _keep(
+    raw: str, characters: Indices, lines: Sequence[Line], angle: int
+) -> tuple[str, list[Run], list[KeptLine]]:
     """The kept text, which of pdfium's characters it is made of, and where each line with its boxes ended up."""
     pieces: list[str] = []
     runs: list[Run] = []
@@ -181,7 +236,7 @@ def _keep(raw: str, characters: Indices, lines: Sequence[Line]) -> tuple[str, li
             pieces.append(plain.clean(raw[position:end]))
             length += end - position
             position = broken.end() if broken else end
-        kept_lines.append((began, length, joined(line.boxes)))
+        kept_lines.append((began, length, turned(joined(line.boxes), -angle)))
     return "".join(pieces), runs, kept_lines
 
 

@@ -68,13 +68,15 @@ class PageRegion:
         line = max(0, bisect_right(self._starts, start) - 1)
         while line < len(self._starts) and self._starts[line] < end:
             low, high = max(start, self._starts[line]), min(end, self._ends[line])
-            if low == self._starts[line] and high == self._ends[line]:
+            whole = low == self._starts[line] and high == self._ends[line]
+            characters = [] if whole or low >= high else self._offsets.source_ranges(low, high)
+            if whole or (low < high and not characters):  # a note on the page is in one place
                 first, last = self._box_counts[line], self._box_counts[line + 1]
                 flat = self._boxes[4 * first : 4 * last]
                 found += zip(flat[0::4], flat[1::4], flat[2::4], flat[3::4], strict=True)
-            elif low < high:
+            elif characters:
                 _, textpage = self._document.open(self._index)
-                for first, last in self._offsets.source_ranges(low, high):
+                for first, last in characters:
                     found += boxes_of(textpage, first, last)
             line += 1
         return found
@@ -114,6 +116,19 @@ def rectangles(textpage: Any, first: int, last: int) -> list[Box]:
         for number in range(pdfium_c.FPDFText_CountRects(textpage, first, last - first))
         if pdfium_c.FPDFText_GetRect(textpage, number, left, top, right, bottom)
     ]
+
+
+def turned(boxes: Sequence[Box], angle: int) -> list[Box]:
+    """Boxes as they stand when what is turned clockwise by this angle is upright; by its negative, back again."""
+    match angle % 360:
+        case 90:
+            return [(-top, left, -bottom, right) for left, bottom, right, top in boxes]
+        case 180:
+            return [(-right, -top, -left, -bottom) for left, bottom, right, top in boxes]
+        case 270:
+            return [(bottom, -right, top, -left) for left, bottom, right, top in boxes]
+        case _:
+            return list(boxes)
 
 
 def joined(boxes: Sequence[Box]) -> list[Box]:

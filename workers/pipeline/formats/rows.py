@@ -1,10 +1,10 @@
 """Rows of cells, from a sheet or a CSV file, as one unit whose parts still know their cell range."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from workers.pipeline.formats.draft import Draft, Places
-from workers.pipeline.formats.tables import lines_of
+from workers.pipeline.formats.tables import goes_on, head_of, lines_of
 
 
 class Place(NamedTuple):
@@ -16,16 +16,28 @@ class Place(NamedTuple):
 
 
 def write_rows(
-    draft: Draft, rows: Sequence[Sequence[str]], *, first_row: int = 1, first_column: int = 1, **place: Any
+    draft: Draft,
+    rows: Sequence[Sequence[str]],
+    *,
+    first_row: int = 1,
+    first_column: int = 1,
+    spanning: Container[int] = (),
+    **place: Any,
 ) -> None:
-    """Rows with blank ones between them are tables of their own, each with its own head."""
+    """Rows with blank ones between them are tables of their own, each with its own head. `spanning` are the numbers of
+    rows with cells over several columns: as a head they may be continued by the row below.
+    """
     lines: list[str] = []
     places: list[Place] = []
     for start, end in _tables(rows):
         if lines:
             lines.append("")
             places.append(places[-1])
-        for offset, line in enumerate(lines_of(rows[start:end])):
+        table = rows[start:end]
+        top = head_of(table)
+        both = top is not None and start + top in spanning and goes_on(table[top], table[top + 1])
+        head = range(top, top + 2) if top is not None and both else None
+        for offset, line in enumerate(lines_of(table, head)):
             row = rows[start + offset]
             filled = [column for column, cell in enumerate(row) if cell]
             lines.append(line)

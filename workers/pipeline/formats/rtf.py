@@ -1,6 +1,7 @@
 """RTF by striprtf, which knows the code pages; it tells neither headings nor pages, so paragraphs are all there is."""
 
 import re
+from collections.abc import Iterator
 from itertools import groupby
 
 from striprtf.striprtf import rtf_to_text
@@ -13,6 +14,8 @@ from workers.pipeline.formats.tables import lines_of
 
 _PICTURE = re.compile(r"\\(?:pict|objdata)\b[^{}]*")
 _UNSEEN = re.compile(r"\{\\(?:v|deleted)(?=[\\ \n])(?!\\v0)[^{}]*\}")
+_BESIDE = {"footnote": "Footnotes", "header": "Header", "footer": "Footer"}
+_BRACES = re.compile(r"\\[\\{}]|[{}]")
 _CODE_PAGE = re.compile(rb"\\ansicpg(\d{3,5})")
 
 
@@ -31,6 +34,9 @@ def read(source: Source) -> Extracted:
         text = rtf_to_text(_UNSEEN.sub("", _PICTURE.sub("", raw)), encoding=charset, errors="replace")
     except (ValueError, IndexError, KeyError, LookupError) as error:
         raise TaskFailed("damaged", f"not RTF ({type(error).__name__})") from error
+    text = text.encode("utf-16", "surrogatepass").decode(
+        "utf-16", "replace"
+    )  # RTF writes an emoji as two halves
     draft = Draft({"kind": "text"})
     for paragraph in re.split(r"\n\s*\n", text):
         for rows, lines in groupby(paragraph.strip().split("\n"), key=_is_row):
@@ -38,7 +44,37 @@ def read(source: Source) -> Extracted:
                 draft.lines(lines_of([line[:-1].split("|") for line in lines]))
             else:
                 draft.block("\n".join(lines))
+    for destination, title in _BESIDE.items():
+        draft.part(title)
+        said = (_words(f"{{\\rtf1 {inner}}}", charset).strip() for inner in _inside(raw, destination))
+        draft.lines(list(dict.fromkeys(said)))
     return draft.finish()
+
+
+def _words(raw: str, charset: str) -> str:
+    try:
+        text = rtf_to_text(raw, encoding=charset, errors="replace")
+    except (ValueError, IndexError, KeyError, LookupError) as error:
+        raise TaskFailed("damaged", f"not RTF ({type(error).__name__})") from error
+    return text.encode("utf-16", "surrogatepass").decode(
+        "utf-16", "replace"
+    )  # an emoji is written as two halves
+
+
+def _inside(raw: str, destination: str) -> Iterator[str]:
+    """What groups of this kind hold; striprtf leaves them out, since they belong to no place in the flow."""
+    begins = re.compile(rf"\{{\\{destination}[lrf]?(?![a-z])")
+    at = 0
+    while found := begins.search(raw, at):
+        depth = 0
+        for brace in _BRACES.finditer(raw, found.start()):
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)
+            if depth == 0:
+                yield raw[found.end() : brace.start()]
+                at = brace.end()
+                break
+        else:
+            return
 
 
 def _is_row(line: str) -> bool:

@@ -42,7 +42,17 @@ def read(source: Source) -> Extracted:
         first_row, first_column = sheet.start or (0, 0)
         _fill_merged(rows, sheet, first_row, first_column)
         draft.part(sheet.name)
-        write_rows(draft, rows, first_row=first_row + 1, first_column=first_column + 1, sheet=sheet.name)
+        spanning = {
+            top - first_row for (top, left), (_, right) in sheet.merged_cell_ranges or [] if right > left
+        }
+        write_rows(
+            draft,
+            rows,
+            first_row=first_row + 1,
+            first_column=first_column + 1,
+            spanning=spanning,
+            sheet=sheet.name,
+        )
     return draft.finish()
 
 
@@ -135,4 +145,7 @@ def _text(cell: Any) -> str:
         return cell.date().isoformat() if day else cell.isoformat(sep=" ", timespec="seconds")
     if isinstance(cell, dt.date | dt.time):
         return cell.isoformat()
+    if isinstance(cell, dt.timedelta):  # a sheet of hours counts on after midnight
+        minutes, seconds = divmod(round(cell.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
     return str(cell)

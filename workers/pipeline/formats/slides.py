@@ -21,6 +21,9 @@ from workers.pipeline.zip_guard import check_zip
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _DEEPEST_GROUP = 20
 _MOST_SLIDES = 10_000
 
@@ -36,6 +39,7 @@ def read(source: Source) -> Extracted:
         raise TaskFailed("too_large", f"{len(slides)} slides")
     draft = Draft({"kind": "office"})
     for number, slide in enumerate(slides, start=1):
+        _unwrap(slide.shapes.element)
         title = slide.shapes.title
         heading = title.text_frame.text if title is not None and title.has_text_frame else ""
         draft.part(heading)
@@ -46,6 +50,16 @@ def read(source: Source) -> Extracted:
             draft.part(heading)
             draft.block(notes.text, unit="page", slide=number, section="Notes")
     return draft.finish(len(slides))
+
+
+def _unwrap(tree: Any) -> None:
+    """Shapes with something new in them, a formula say, are stored a second time for older programs; the new one stays."""
+    for versions in list(tree.iter(f"{_MC}AlternateContent")):
+        newest = versions.find(f"{_MC}Choice")
+        if versions.getparent().tag in {f"{_P}spTree", f"{_P}grpSp"} and newest is not None:
+            for shape in list(newest):
+                versions.addprevious(shape)
+            versions.getparent().remove(versions)
 
 
 def _shape(shape: Any, slide: Any, depth: int) -> Iterator[str]:
@@ -67,7 +81,7 @@ def _paragraphs(body: Any) -> Iterator[str]:
     for paragraph in body.iterchildren(f"{_A}p"):
         pieces = [
             "\n" if element.tag == f"{_A}br" else (element.text or "")
-            for element in paragraph.iter(f"{_A}t", f"{_A}br")
+            for element in paragraph.iter(f"{_A}t", f"{_A}br", _M_TEXT)
         ]
         text = "".join(pieces).strip()
         if text:

@@ -14,6 +14,18 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# What the standard of the web reads under these names.
+_WESTERN = {"ascii", "iso8859-1", "cp1252"}
+_LARGER = {
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "iso8859-9": "cp1254",
+}
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_ASCII_BYTES = bytes(range(128))
+_ENOUGH = 20  # bytes, to tell one script from another
 _SAMPLE = 4096
 _LINE_ENDS = re.compile("\r\n?")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -31,7 +43,7 @@ def units(text: str, source: Source) -> list[Unit]:
 
 
 def decode(source: Source) -> str:
-    """Byte order mark, declared charset if it fits, UTF-16 by its zero bytes, UTF-8, and at last cp1252."""
+    """Byte order mark, declared charset if it fits, UTF-16 by its zero bytes, UTF-8 if most of it is, and at last a guess."""
     data = bytes(source.data)
     text = clean(_decoded(data, source.charset))
     sample = text[: 16 * _SAMPLE]
@@ -53,15 +65,45 @@ def _decoded(data: bytes, declared: str | None) -> str:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
-    candidates = [declared] if declared else []
     guessed = _utf16_without_mark(data)
-    for encoding in [*candidates, *([guessed] if guessed else ["utf-8"])]:
+    for encoding in [*_meant_by(declared), *([guessed] if guessed else ["utf-8"])]:
         try:
             # Half a surrogate pair, as JSON allows it, costs that character, not the encoding of the whole text.
             return data.decode(encoding, "surrogatepass" if encoding == "utf-8" else "strict")
         except (UnicodeError, LookupError):
             continue
-    return data.decode("cp1252", "replace")
+    text = data.decode("utf-8", "replace")
+    lost = text.count("\ufffd")
+    if lost < sum(map(len, _BEYOND_ASCII.findall(text))) - lost:
+        return text  # a few bytes that do not fit: a cut in the middle of a character, a stray one
+    return _in_another_script(data) or data.decode("cp1252", "replace")
+
+
+def _in_another_script(data: bytes) -> str | None:
+    """Greek, Cyrillic, Chinese and the like by their statistics; western text has few letters beyond ASCII and is no case."""
+    sample = data[: 4 * _SAMPLE]
+    sample = sample[: sample.rfind(b"\n") + 1] or sample  # not cut in the middle of a character
+    beyond = len(sample.translate(None, _ASCII_BYTES))
+    if beyond < _ENOUGH or beyond * 5 < len(sample):
+        return None
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - seldom needed
+
+    best = from_bytes(sample).best()
+    try:
+        return data.decode(best.encoding) if best else None
+    except (UnicodeError, LookupError):
+        return None
+
+
+def _meant_by(declared: str | None) -> list[str]:
+    """The charset of this name as it is used: Latin-1 is Windows' Western, and often UTF-8 that was not asked."""
+    if declared is None:
+        return []
+    try:
+        name = codecs.lookup(declared).name
+    except LookupError:
+        return []
+    return ["utf-8", "cp1252"] if name in _WESTERN else [_LARGER.get(name, name)]
 
 
 def _utf16_without_mark(data: bytes) -> str | None:

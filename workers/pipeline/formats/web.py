@@ -268,9 +268,11 @@ class _Page:
         rows: list[list[str]] = []
         below: dict[int, tuple[int, str]] = {}  # column → rows it still reaches, and its text
         caption = table.css_first("caption")
+        heads = 0
         for row in table.css("tr"):
             if self._is_hidden(row):
                 continue
+            heads += heads == len(rows) and _is_head(row)
             cells: list[str] = []
             for cell in row.css("td, th"):
                 self._pass_down(cells, below)
@@ -281,7 +283,7 @@ class _Page:
             self._pass_down(cells, below)
             rows.append(cells)
         title = self._words(caption) if caption is not None else ""
-        self._draft.lines([title, *lines_of(rows)], **self._where(path))
+        self._draft.lines([title, *lines_of(rows, range(heads))], **self._where(path))
 
     def _pass_down(self, cells: list[str], below: dict[int, tuple[int, str]]) -> None:
         while (reach := below.get(len(cells), (0, "")))[0] > 0:
@@ -313,6 +315,12 @@ class _Page:
 def _first_number(items: LexborNode) -> int:
     start = items.attributes.get("start") or "1"
     return int(start[:6]) if start.isdecimal() else 1
+
+
+def _is_head(row: LexborNode) -> bool:
+    around = row.parent
+    in_head = around is not None and around.tag == "thead"
+    return in_head or (row.css_first("th") is not None and row.css_first("td") is None)
 
 
 def _span(cell: LexborNode, name: str) -> int:

@@ -7,6 +7,7 @@ then notes, comments, headers and footers, which belong to no place in the body'
 import io
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from docx.opc.exceptions import PackageNotFoundError
@@ -35,7 +36,12 @@ _BESIDE = {
 _UNREAD = {
     f"{_W}txbxContent", f"{_W}pPr", f"{_W}rPr", f"{_W}del", f"{_W}moveFrom", f"{_W}instrText", _FALLBACK,
 }  # fmt: skip
+_WRAPPERS = {
+    f"{_W}sdt", f"{_W}sdtContent", f"{_W}ins", f"{_W}customXml", f"{_W}footnote", f"{_W}endnote", f"{_W}comment",
+}  # fmt: skip
+_BLOCKS, _ROW, _CELL = {f"{_W}p", f"{_W}tbl"}, {f"{_W}tr"}, {f"{_W}tc"}
 _DEEPEST_TABLE = 10
+_MOST_SPANNED = 64
 
 
 def read(source: Source) -> Extracted:
@@ -43,10 +49,13 @@ def read(source: Source) -> Extracted:
     main = _main_part(source)
     draft = Draft({"kind": "office"}, sections=True)
     body = _root(main)
-    walker = _Walker(draft, _heading_ranks(main), _Numbering(main))
+    styles = _Styles(main)
+    styles.drop_hidden(body)
+    walker = _Walker(draft, styles.ranks, _Numbering(main))
     for container in body.iterchildren(f"{_W}body"):
         walker.blocks(container)
     for name, root in _beside(main):
+        styles.drop_hidden(root)
         draft.part(name)
         walker.blocks(root)
     return draft.finish()
@@ -84,29 +93,63 @@ def _beside(main: Any) -> Iterator[tuple[str, Any]]:
                 yield title, root
 
 
-def _heading_ranks(main: Any) -> dict[str, int]:
-    """Style id → rank, also through the style it is based on; built once, since asking per paragraph is slow."""
-    ranks: dict[str, int] = {}
-    based: dict[str, str] = {}
-    for part in _related(main, "styles"):
-        for style in _root(part).iterchildren(f"{_W}style"):
-            key = style.get(f"{_W}styleId", "")
-            name = _value(style.find(f"{_W}name")).lower()
-            outline = style.find(f"{_W}pPr/{_W}outlineLvl")
-            if name.startswith("heading ") and name[8:].isdigit():
-                ranks[key] = int(name[8:])
-            elif name == "title":
-                ranks[key] = 0
-            elif outline is not None and _value(outline).isdigit() and int(_value(outline)) < 9:
-                ranks[key] = int(_value(outline)) + 1
-            based[key] = _value(style.find(f"{_W}basedOn"))
+class _Styles:
+    """What styles say about their paragraphs, also through the style they are based on; asking per paragraph is slow."""
+
+    def __init__(self, main: Any) -> None:
+        self.ranks: dict[str, int] = {}  # of headings
+        hides: dict[str, bool] = {}
+        based: dict[str, str] = {}
+        for part in _related(main, "styles"):
+            for style in _root(part).iterchildren(f"{_W}style"):
+                key = style.get(f"{_W}styleId", "")
+                based[key] = _value(style.find(f"{_W}basedOn"))
+                if (rank := _heading_rank(style)) is not None:
+                    self.ranks[key] = rank
+                if (mark := style.find(f"{_W}rPr/{_W}vanish")) is not None:
+                    hides[key] = _is_on(mark)
+        _inherit(self.ranks, based)
+        _inherit(hides, based)
+        self._hidden = {key for key, hidden in hides.items() if hidden}
+
+    def drop_hidden(self, root: Any) -> None:
+        """Takes out the runs that Word does not show."""
+        gone = [mark.getparent().getparent() for mark in root.iter(f"{_W}vanish") if _is_on(mark)]
+        for style in root.iter(f"{_W}rStyle", f"{_W}pStyle") if self._hidden else ():
+            if _value(style) in self._hidden:
+                gone += [run for run in style.getparent().getparent().iter(f"{_W}r") if not _is_shown(run)]
+        for run in gone:
+            if run is not None and run.tag == f"{_W}r" and run.getparent() is not None:
+                run.getparent().remove(run)
+
+
+def _heading_rank(style: Any) -> int | None:
+    name = _value(style.find(f"{_W}name")).lower()
+    outline = _value(style.find(f"{_W}pPr/{_W}outlineLvl"))
+    if name.startswith("heading ") and name[8:].isdigit():
+        return int(name[8:])
+    if name == "title":
+        return 0
+    return int(outline) + 1 if outline.isdigit() and int(outline) < 9 else None
+
+
+def _inherit(known: dict[str, Any], based: dict[str, str]) -> None:
     for key in based:
         ancestor, steps = key, 0
-        while ancestor and ancestor not in ranks and steps < 20:
+        while ancestor and ancestor not in known and steps < 20:
             ancestor, steps = based.get(ancestor, ""), steps + 1
-        if ancestor in ranks:
-            ranks[key] = ranks[ancestor]
-    return ranks
+        if ancestor in known:
+            known[key] = known[ancestor]
+
+
+def _is_on(mark: Any) -> bool:
+    return _value(mark) not in {"0", "false", "off"}
+
+
+def _is_shown(run: Any) -> bool:
+    """Whatever its style says."""
+    mark = run.find(f"{_W}rPr/{_W}vanish")
+    return mark is not None and not _is_on(mark)
 
 
 def _value(element: Any) -> str:
@@ -137,7 +180,9 @@ class _Numbering:
         numbering = paragraph.find(f"{_W}pPr/{_W}numPr")
         if numbering is None:
             listed = style.startswith("List") and style != "ListParagraph"  # which only indents
-            return "" if not listed else self._count("style", 0) if "Number" in style else "- "
+            depth = int(style[-1]) - 1 if listed and style[-1] in "2345" else 0
+            mark = self._count("style", depth) if "Number" in style else "- "
+            return "  " * depth + mark if listed else ""
         number, level = _value(numbering.find(f"{_W}numId")), _value(numbering.find(f"{_W}ilvl")) or "0"
         if number in {"", "0"} or not level.isdigit():
             return ""
@@ -164,7 +209,7 @@ class _Walker:
                 self._paragraph(element)
             else:
                 self._end_list()
-                self._draft.lines(lines_of(_rows(element, 0)))
+                self._draft.lines(lines_of(_rows(element, 0), _head(element)))
         self._end_list()
 
     def _paragraph(self, element: Any) -> None:
@@ -190,17 +235,16 @@ class _Walker:
             self._items = []
 
 
-def _flat(container: Any) -> Iterator[Any]:
-    """Paragraphs and tables, through the wrappers that may stand around them."""
+def _flat(container: Any, wanted: set[str] = _BLOCKS) -> Iterator[Any]:
+    """Paragraphs and tables, or rows, or cells, through the wrappers that may stand around them."""
     stack = [iter(container)]
     while stack:
         element = next(stack[-1], None)
         if element is None:
             stack.pop()
-        elif element.tag in {f"{_W}p", f"{_W}tbl"}:
+        elif element.tag in wanted:
             yield element
-        elif element.tag in {f"{_W}sdt", f"{_W}sdtContent", f"{_W}ins", f"{_W}customXml", f"{_W}footnote",
-                             f"{_W}endnote", f"{_W}comment"}:  # fmt: skip
+        elif element.tag in _WRAPPERS:
             stack.append(iter(element))
 
 
@@ -214,7 +258,7 @@ def _boxes(paragraph: Any) -> Iterator[Any]:
 
 
 def _text(paragraph: Any) -> str:
-    """The paragraph's own words: without its text boxes, what is hidden, and what tracked changes deleted or moved away."""
+    """The paragraph's own words: without its text boxes and what tracked changes deleted or moved away."""
     pieces: list[str] = []
     stack = [iter(paragraph)]
     while stack:
@@ -223,8 +267,6 @@ def _text(paragraph: Any) -> str:
             stack.pop()
             continue
         tag = element.tag
-        if tag == f"{_W}r" and _is_hidden(element):
-            continue
         if tag in {f"{_W}t", _A_TEXT, _M_TEXT}:
             pieces.append(element.text or "")
         elif tag == f"{_W}tab":
@@ -238,27 +280,29 @@ def _text(paragraph: Any) -> str:
     return "".join(pieces)
 
 
-def _is_hidden(run: Any) -> bool:
-    mark = run.find(f"{_W}rPr/{_W}vanish")
-    return mark is not None and _value(mark) not in {"0", "false", "off"}
-
-
 def _rows(table: Any, depth: int) -> list[list[str]]:
     rows: list[list[str]] = []
-    for row in table.iterchildren(f"{_W}tr"):
-        cells: list[str] = []
-        for cell in row.iter(f"{_W}tc"):
-            if next(cell.iterancestors(f"{_W}tr")) is not row:
-                continue
+    for row in _flat(table, _ROW):
+        cells = [""] * _spanned(row.find(f"{_W}trPr/{_W}gridBefore"))
+        for cell in _flat(row, _CELL):
             merge = cell.find(f"{_W}tcPr/{_W}vMerge")
             if merge is not None and _value(merge) != "restart" and rows and len(cells) < len(rows[-1]):
                 cells.append(rows[-1][len(cells)])  # goes on from the row above
             else:
                 cells.append(_cell(cell, depth))
-            span = _value(cell.find(f"{_W}tcPr/{_W}gridSpan"))
-            cells += [""] * (min(int(span), 64) - 1 if span.isdigit() else 0)
+            cells += [""] * (_spanned(cell.find(f"{_W}tcPr/{_W}gridSpan")) - 1)
         rows.append(cells)
     return rows
+
+
+def _head(table: Any) -> range:
+    """The rows that Word repeats on every page."""
+    repeated = (row.find(f"{_W}trPr/{_W}tblHeader") for row in _flat(table, _ROW))
+    return range(sum(1 for _ in takewhile(lambda mark: mark is not None and _is_on(mark), repeated)))
+
+
+def _spanned(columns: Any) -> int:
+    return min(int(_value(columns)), _MOST_SPANNED) if _value(columns).isdigit() else 0
 
 
 def _cell(cell: Any, depth: int) -> str:

@@ -22,10 +22,18 @@ def pdf(*pages: Callable[[Canvas], None], **options: object) -> bytes:
     return buffer.getvalue()
 
 
+def turn(canvas: Canvas, angle: int) -> None:
+    """What is drawn from here on stands turned counter-clockwise, and still on the page."""
+    away = {90: (WIDTH, 0), 180: (WIDTH, HEIGHT), 270: (0, HEIGHT)}
+    canvas.translate(*away.get(angle, (0, 0)))
+    canvas.rotate(angle)
+
+
 def lines(
-    texts: Sequence[str], left: float = 72, top: float = 780, step: float = 14
+    texts: Sequence[str], left: float = 72, top: float = 780, step: float = 14, angle: int = 0
 ) -> Callable[[Canvas], None]:
     def draw(canvas: Canvas) -> None:
+        turn(canvas, angle)
         for number, text in enumerate(texts):
             canvas.drawString(left, top - step * number, text)
 
@@ -45,18 +53,43 @@ def encrypted() -> bytes:
     return pdf(lines(["secret"]), encrypt=StandardEncryption("user", "owner", strength=128))
 
 
-def two_columns(order: str, count: int = 30) -> tuple[bytes, list[str]]:
-    """A page of two columns, its text drawn in one of three orders; also the lines as one reads them."""
+def two_columns(order: str, count: int = 30, angle: int = 0) -> tuple[bytes, list[str]]:
+    """A page of two columns, its text drawn in one of three orders; also the lines as one reads them. A page that is turned
+    shows them upright.
+    """
     rng = random.Random(order)
     sides = [[prose.line(rng)[:38].strip() for _ in range(count)] for _ in range(2)]
-    spots = [(72 + 250 * side, 760 - 14 * row, sides[side][row]) for side in range(2) for row in range(count)]
+    top = 560 if angle in {90, 270} else 760
+    spots = [(72 + 250 * side, top - 14 * row, sides[side][row]) for side in range(2) for row in range(count)]
     if order == "interleaved":
         spots.sort(key=lambda spot: -spot[1])
     elif order == "reversed":
         spots.reverse()
 
     def draw(canvas: Canvas) -> None:
+        canvas.setPageRotation(angle)
+        turn(canvas, angle)
         for left, top, text in spots:
             canvas.drawString(left, top, text)
 
     return pdf(draw), [*sides[0], *sides[1]]
+
+
+def form() -> bytes:
+    """A form that was filled in, with a comment of a reader beside it."""
+
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(72, 780, "Travel expenses of the month")
+        fields = canvas.acroForm
+        fields.textfield(
+            name="t.name", tooltip="Full name", value="Zoë Example", x=72, y=700, width=300, height=20
+        )
+        fields.textfield(name="t.iban", value="", x=72, y=670, width=300, height=20)
+        fields.textfield(
+            name="t.pin", value="topsecret", fieldFlags="password", x=72, y=640, width=300, height=20
+        )
+        fields.checkbox(name="by_train", tooltip="By train", checked=True, x=72, y=600)
+        fields.checkbox(name="by_air", tooltip="By air", checked=False, x=72, y=570)
+        canvas.textAnnotation("The receipt is missing.", Rect=(400, 650, 420, 670))
+
+    return pdf(draw, lambda canvas: canvas.acroForm.textfield(name="place", value="Ulm", x=72, y=700))

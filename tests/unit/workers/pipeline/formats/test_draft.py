@@ -69,6 +69,18 @@ def test_a_table_without_names_stays_as_it_is():
     assert lines_of([["Report"], ["Name", ""], ["Name", "Age"], ["Anna", "30"]])[-1] == "Name: Anna | Age: 30"
 
 
+def test_a_head_of_two_rows_names_each_column_by_both():
+    head = [["Name", "Score", ""], ["Name", "first", "second"]]
+    assert (
+        lines_of([*head, ["Anna", "1", "2"]], range(2))[-1] == "Name: Anna | Score first: 1 | Score second: 2"
+    )
+    titled = [["All results", "", ""], *head, ["Anna", "1", "2"]]
+    assert lines_of(titled, range(3))[-1] == "Name: Anna | Score first: 1 | Score second: 2"
+    endless = [[f"Row {number}", "and more"] for number in range(9)]
+    assert lines_of(endless, range(8))[-1] == "Row 0: Row 8 | and more: and more"
+    assert lines_of([["Title", ""], ["Name", "Age"], ["Anna", "30"]], range(1))[-1] == "Name: Anna | Age: 30"
+
+
 def test_columns_have_letters():
     assert [column_name(number) for number in (1, 26, 27, 702, 703, 16384)] == [
         "A",

@@ -220,3 +220,35 @@ def test_one_edited_line_changes_the_chunks_beside_it_only():
         edited = read(pdf_files.book(60, {number: "An entirely different line of words"}))
         after = {item.text_hash for item in chunks_of(edited)}
         assert 1 <= len(after - before) <= 4
+
+
+def test_a_form_says_what_was_filled_in_and_a_comment_what_it_remarks_and_both_know_where():
+    extracted = read(pdf_files.form())
+    assert page_texts(extracted) == [
+        "Travel expenses of the month",
+        "Full name: Zoë Example\nThe receipt is missing.\nBy train: Yes",
+        "place: Ulm",
+    ]
+    assert [unit.locator["page"] for unit in extracted.units] == [1, 1, 2]
+    notes = chunks_of(extracted)[1]
+    assert notes.locator["boxes"] == [[72, 700, 372, 720], [400, 650, 420, 670], [72, 600, 92, 620]]
+    masked = extracted.replace_spans([(29 + 11, 29 + 22, "[person:0123abcd]")])
+    name = masked.units[1].region
+    assert name is not None
+    assert name.locate(11, 28)["boxes"] == [[72, 700, 372, 720]]
+
+
+@pytest.mark.parametrize("order", ["interleaved", "reversed"])
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_columns_on_a_page_that_is_turned_are_read_in_their_order(angle: int, order: str):
+    data, lines = pdf_files.two_columns(order, angle=angle)
+    extracted = read(data)
+    assert extracted.text.split("\n") == lines
+    for item in chunks_of(extracted):
+        assert words_in_boxes(data, 1, item.locator["boxes"]) == item.text.split()
+
+
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_a_table_on_its_side_keeps_its_lines_in_order(angle: int):
+    rows = [f"row {number} of the table" for number in range(8)]
+    assert read(pdf_files.pdf(pdf_files.lines(rows, angle=angle))).text.split("\n") == rows

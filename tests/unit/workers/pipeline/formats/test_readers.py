@@ -1,12 +1,15 @@
 """What a person would see of a file, and nothing else; small files, each with one trap in it."""
 
+import datetime as dt
 import io
 import json
 import zipfile
 
 import docx
+import openpyxl
 import pytest
 from docx.oxml import parse_xml
+from pptx import Presentation
 
 from gateway.corpus.child import TaskFailed
 from gateway.corpus.sniffing import sniff
@@ -106,6 +109,92 @@ def test_a_list_of_a_page_counts_from_where_it_starts_and_options_are_apart():
     assert seen(page, "text/html") == "3. third\n4. fourth\n\nred\n\nblue"
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<tr><th rowspan=2>Name<th colspan=2>Score<tr><th>first<th>second<tr><td>Anna<td>1<td>2",
+        "<thead><tr><td rowspan=2>Name<td colspan=2>Score<tr><td>first<td>second<tbody><tr><th>Anna<td>1<td>2",
+    ],
+)
+def test_a_head_of_two_rows_on_a_page_names_each_column_by_both(page: str):
+    assert seen(f"<table>{page}</table>", "text/html").endswith(
+        "\nName: Anna | Score first: 1 | Score second: 2"
+    )
+
+
+def test_what_a_page_calls_the_head_is_it_although_it_is_numbers():
+    page = "<table><tr><th>Region<th>2024<th>2025<tr><th>North<td>1<td>2</table>"
+    assert seen(page, "text/html") == "Region | 2024 | 2025\nRegion: North | 2024: 1 | 2025: 2"
+
+
+@pytest.mark.parametrize(
+    ("rows", "merged", "last"),
+    [
+        (
+            (("Person", "", "Place", ""), ("First", "Last", "Town", "Code"), ("Ann", "Lee", "Ulm", 89)),
+            ("A3:B3", "C3:D3"),
+            "Person First: Ann | Person Last: Lee | Place Town: Ulm | Place Code: 89",
+        ),
+        (
+            (("Age", "Average", ""), ("", "Age", "Pay"), (30, 40, 50)),
+            ("A3:A4", "B3:C3"),
+            "Age: 30 | Average Age: 40 | Average Pay: 50",
+        ),
+        ((("Name", "", "Town"), ("Ann", "Lee", "Ulm")), ("A3:B3",), "Name: Ann | Lee | Town: Ulm"),
+    ],
+)
+def test_a_head_of_merged_cells_in_a_sheet_goes_on_in_the_row_below(
+    rows: tuple[tuple[object, ...], ...], merged: tuple[str, ...], last: str
+):
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (("Report",), (), *rows):
+        sheet.append([cell or None for cell in row])
+    for cells in ("A1:D1", *merged):
+        sheet.merge_cells(cells)
+    saved = io.BytesIO()
+    book.save(saved)
+    said = seen(saved.getvalue(), "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")
+    assert said.split("\n")[-1] == last
+
+
+def test_a_box_with_a_formula_which_powerpoint_stores_in_two_versions_is_read_once():
+    deck = Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    box = slide.shapes.add_textbox(0, 0, 9, 9)
+    box.text_frame.text = "Energy is "
+    math = (
+        '<a14:m xmlns:a14="http://schemas.microsoft.com/office/drawing/2010/main" '
+        'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"><m:oMath><m:r><m:t>m·c²</m:t></m:r></m:oMath></a14:m>'
+    )
+    box.text_frame.paragraphs[0]._p.append(parse_xml(math))
+    older = slide.shapes.add_textbox(0, 0, 9, 9)
+    older.text_frame.text = "for older programs"
+    compatible = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    both = parse_xml(
+        f'<mc:AlternateContent {compatible}><mc:Choice Requires="a14"/><mc:Fallback/></mc:AlternateContent>'
+    )
+    slide.shapes._spTree.append(both)
+    both[0].append(box._element)
+    both[1].append(older._element)
+    saved = io.BytesIO()
+    deck.save(saved)
+    mime_type = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+    assert seen(saved.getvalue(), mime_type) == "Energy is m·c²"
+
+
+def test_hours_of_a_sheet_are_not_days():
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.append(["worked", dt.timedelta(hours=30, minutes=5)])
+    saved = io.BytesIO()
+    book.save(saved)
+    mime_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    assert seen(saved.getvalue(), mime_type) == "worked | 30:05:00"
+
+
 def test_a_table_of_an_rtf_file_names_its_columns_and_hidden_text_is_left_out():
     rows = "".join(
         rf"\trowd\cellx1000\cellx2000 {name}\cell {area}\cell\row"
@@ -121,20 +210,47 @@ def test_a_table_of_an_rtf_file_names_its_columns_and_hidden_text_is_left_out():
     ]
 
 
-def test_a_heading_that_a_list_numbers_is_a_heading():
+def test_notes_and_headers_of_an_rtf_file_are_read_after_it():
+    beside = (
+        r"{\header\pard Draft \{2\}\par}{\headerf\pard Draft \{2\}\par}{\footerr Page {\field{\fldrslt 1}}}"
+    )
+    note = r"{\super\chftn}{\footnote\pard{\super\chftn} See {\i clause} \'a7 5.}"
+    said = seen(rf"{{\rtf1\ansi{beside}The price{note} is due.\par}}", "text/rtf")
+    assert said == "The price is due.\fSee clause § 5.\fDraft {2}\fPage 1"
+
+
+def test_an_emoji_of_an_rtf_file_is_one_character():
+    assert seen(r"{\rtf1\ansi done \u-10179?\u-8704? thanks}", "text/rtf") == "done 😀 thanks"
+
+
+def written(body: str) -> bytes:
+    """An OpenDocument text."""
     names = " ".join(
         f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text")
-    )
-    body = (
-        '<text:list><text:list-item><text:h text:outline-level="1">Scope</text:h></text:list-item></text:list>'
-        "<text:p>All of it.</text:p><text:list><text:list-item><text:p>item</text:p></text:list-item></text:list>"
     )
     content = f"<office:document-content {names}><office:body><office:text>{body}</office:text></office:body></office:document-content>"
     saved = io.BytesIO()
     with zipfile.ZipFile(saved, "w") as archive:
         archive.writestr("mimetype", _ODT)
         archive.writestr("content.xml", content)
-    extracted = read(saved.getvalue(), _ODT)
+    return saved.getvalue()
+
+
+def test_comments_of_a_text_are_read_after_it():
+    comment = "<office:annotation><text:p>Is that <text:span>so</text:span>?</text:p></office:annotation>"
+    extracted = read(written(f"<text:p>All of{comment} it.</text:p>"), _ODT)
+    assert extracted.text == "All of it.\fIs that so?"
+    assert extracted.units[-1].locator["section"] == "Comments"
+
+
+def test_a_heading_that_a_list_numbers_is_a_heading():
+    extracted = read(
+        written(
+            '<text:list><text:list-item><text:h text:outline-level="1">Scope</text:h></text:list-item></text:list>'
+            "<text:p>All of it.</text:p><text:list><text:list-item><text:p>item</text:p></text:list-item></text:list>"
+        ),
+        _ODT,
+    )
     assert extracted.text == "Scope\nAll of it.\n\n- item"
     assert {unit.heading_path for unit in extracted.units} == {"Scope"}
 

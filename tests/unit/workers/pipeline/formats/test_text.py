@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.corpus.child import TaskFailed
+from gateway.corpus.sniffing import sniff
 from workers.pipeline.extract import Source, format_of
 from workers.pipeline.extract import extract as extract_source
 from workers.pipeline.formats import text as plain
@@ -36,6 +37,49 @@ def test_a_declared_charset_counts_if_it_fits():
     assert decoded(SENTENCE.encode(), "ascii") == SENTENCE
     assert decoded(SENTENCE.encode(), "no-such-charset") == SENTENCE
     assert decoded(SENTENCE.encode(), "zip") == SENTENCE
+
+
+@pytest.mark.parametrize("label", ["iso-8859-1", "latin1", "us-ascii", "ISO-8859-1"])
+def test_latin_1_means_what_browsers_and_mail_programs_take_it_for(label: str):
+    assert decoded(SENTENCE.encode("cp1252"), label) == SENTENCE
+    assert decoded(SENTENCE.encode(), label) == SENTENCE, "UTF-8 under the wrong name"
+
+
+@pytest.mark.parametrize(
+    ("words", "written", "label"),
+    [
+        ("\u9555\u57fa", "gbk", "gb2312"),
+        ("①髙橋", "cp932", "shift_jis"),
+        ("똠방각하", "cp949", "ks_c_5601-1987"),
+    ],
+)
+def test_the_larger_set_is_read_under_the_name_of_the_smaller(words: str, written: str, label: str):
+    assert decoded(words.encode(written), label) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "encoding"),
+    [
+        ("Привет мир, это обычный русский текст для проверки кодировки.\n", "cp1251"),
+        ("Αυτό είναι ένα ελληνικό κείμενο για δοκιμή κωδικοποίησης.\n", "cp1253"),
+        ("これは日本語のテキストです。文字コードの判定を確認します。\n", "shift_jis"),
+        ("这是一个用于测试字符编码检测的中文文本。今天天气很好。\n", "gbk"),
+    ],
+)
+async def test_other_scripts_are_told_by_their_statistics(words: str, encoding: str):
+    for text in (words, words * 400):
+        assert decoded(text.encode(encoding)) == text
+        assert await sniff(text.encode(encoding), "notes.txt") == "text/plain"
+
+
+def test_a_few_umlauts_are_no_other_script():
+    for words in ("Größe café Ä", "çà et là: élève, forêt, œuvre, naïveté", "ÄÖÜ äöü ß §§ éèê"):
+        assert decoded(words.encode("cp1252")) == words
+
+
+def test_a_stray_byte_costs_that_byte_and_not_all_umlauts():
+    assert decoded(SENTENCE.encode() + b"\xff and on") == SENTENCE + "\ufffd and on"
+    assert decoded((SENTENCE + "10 €").encode()[:-1], "utf-8") == SENTENCE + "10 \ufffd"
 
 
 def test_line_ends_are_line_feeds_and_what_no_database_takes_is_replaced():
