@@ -35,6 +35,7 @@ from workers.gate import Gate
 from workers.grace import GraceSlice
 from workers.ingest import IngestSlice
 from workers.pipeline.store import VectorsMissing
+from workers.snapshots import SnapshotSlice
 from workers.sync.fetching import Load
 from workers.sync.listing import Walk
 from workers.sync.progress import Bulletin
@@ -146,6 +147,7 @@ class Runner:
             ),
             "erase": lambda: EraseSlice(self.db, self.settings, self.blobs, mandate_id),
             "grace": lambda: GraceSlice(self.db, mandate_id, self.settings.lease_seconds),
+            "snapshots": lambda: SnapshotSlice(self.db, self.blobs, mandate_id, self.settings.lease_seconds),
             "sync": lambda: SurfaceSlice(Walk, *self._desk(mandate_id), clock=self.clock),
             "fetch": lambda: SurfaceSlice(Load, *self._desk(mandate_id), clock=self.clock),
         }

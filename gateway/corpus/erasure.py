@@ -55,9 +55,11 @@ async def begin_erasure(session: AsyncSession, subject: Subject, subject_id: str
 
 
 async def enqueue_erasure(session: AsyncSession, receipt_id: UUID) -> None:
-    """Hands a begun erasure to the workers."""
-    job = {"id": new_id(), "kind": "erase", "lane": "interactive", "dedupe_key": f"erase:{receipt_id}"}
-    await ingestion.insert_jobs(session, [job | {"payload": {"receiptId": str(receipt_id)}}])
+    """Hands a begun erasure to the workers; who joined one that runs finds it handed over already."""
+    key = f"erase:{receipt_id}"
+    if not await ingestion.has_live_job(session, key):
+        job = {"id": new_id(), "kind": "erase", "lane": "interactive", "dedupe_key": key}
+        await ingestion.insert_jobs(session, [job | {"payload": {"receiptId": str(receipt_id)}}])
     await ingestion.ring_on_commit(session, [{"id": new_id(), "topic": "bell", "lane": "interactive"}])
 
 

@@ -182,11 +182,11 @@ async def connections_of(
 
 
 async def withdraw_events(session: AsyncSession, user_id: UUID | None) -> int:
-    """Content that waits in the outbox to be taken in; of one user, or of everybody."""
+    """Content that waits in the outbox to be taken in, or to be said of somebody; of one user, or of everybody."""
     done = await session.execute(
         text(
             "DELETE FROM outbox WHERE mandate_id = :mandate_id AND topic = 'event' "
-            "AND payload->>'type' = 'FileCommitted' "
+            "AND payload->>'type' IN ('FileCommitted', 'ProfileUpdated', 'FeatureConfigChanged') "
             "AND (CAST(:user_id AS text) IS NULL OR payload->'payload'->>'userId' = :user_id)"
         ),
         {"mandate_id": tenant_of(session), "user_id": str(user_id) if user_id else None},

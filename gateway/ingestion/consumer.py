@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from pydantic import ConfigDict, StrictBool, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -22,47 +21,20 @@ from gateway.db import Database, emit_on_commit, tenant_of
 from gateway.errors import CatchmentError, EventInvalid, LegalHold
 from gateway.ingestion import ledger_repository as ledger
 from gateway.ingestion import repository
+from gateway.ingestion import snapshot_service as snapshots
+from gateway.ingestion.event_schemas import (
+    ConnectionEstablished,
+    ConnectionRevoked,
+    FeatureConfigChanged,
+    FileDeleted,
+    MandateUpdated,
+    MembershipChanged,
+    ProfileUpdated,
+)
 from gateway.ingestion.facade import request_ingestion
-from gateway.ingestion.schemas import Identifier, IngestionRequest, SourceKind
-from gateway.wire import Wire
+from gateway.ingestion.schemas import IngestionRequest
 
 Handler = Callable[[AsyncSession, dict[str, Any]], Awaitable[None]]
-
-
-class _Payload(Wire):
-    """A feature may say more than we ask for."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
-
-
-class FileDeleted(_Payload):
-    """One file, or with `dataSourceId` all that came from a source."""
-
-    source_id: Identifier | None = None
-    source_kind: SourceKind = "upload"
-    connection_id: UUID | None = None
-    data_source_id: UUID | None = None
-
-
-class ConnectionEstablished(_Payload):
-    connection_id: UUID
-
-
-class ConnectionRevoked(_Payload):
-    connection_id: UUID
-    reason: str = "revoked"
-
-
-class MembershipChanged(_Payload):
-    """The role must be said: null is for who left, and leaving is nothing to be guessed from silence."""
-
-    user_id: UUID
-    role: str | None
-    erase: StrictBool = False  # of who left: all that is theirs, not their connections alone
-
-
-class MandateUpdated(_Payload):
-    erase: StrictBool = False
 
 
 class KnowledgeIngestionConsumer:
@@ -73,8 +45,10 @@ class KnowledgeIngestionConsumer:
             "FileDeleted": self._file_deleted,
             "ConnectionEstablished": self._connection_established,
             "ConnectionRevoked": self._connection_revoked,
+            "ProfileUpdated": self._profile_updated,
             "MembershipChanged": self._membership_changed,
             "MandateUpdated": self._mandate_updated,
+            "FeatureConfigChanged": self._feature_config_changed,
         }
 
     async def consume(self, mandate_id: UUID, event_ids: Sequence[UUID]) -> None:
@@ -128,10 +102,21 @@ class KnowledgeIngestionConsumer:
         revoked = ConnectionRevoked.model_validate(payload)
         await self._end_connection(session, revoked.connection_id, revoked.reason)
 
+    async def _profile_updated(self, session: AsyncSession, payload: dict[str, Any]) -> None:
+        updated = ProfileUpdated.model_validate(payload)
+        if not await snapshots.refresh(session, "profile_snapshot", [updated.user_id], updated.preferences):
+            raise EventInvalid("there is no such member")
+
     async def _membership_changed(self, session: AsyncSession, payload: dict[str, Any]) -> None:
-        """Who leaves takes their connections along, and all that is theirs if that is said."""
+        """Who leaves takes their connections along, and all that is theirs if that is said. Who is a member with which
+        role is for our own tables to say.
+        """
         changed = MembershipChanged.model_validate(payload)
+        known = await snapshots.refresh(session, "profile_snapshot", [changed.user_id])
+        await self._refresh_mandate(session)
         if changed.role is not None:
+            if not known:
+                raise EventInvalid("there is no such member")
             return
         if changed.erase:
             with suppress(LegalHold):  # then they are let go without it, as below
@@ -141,9 +126,27 @@ class KnowledgeIngestionConsumer:
             await self._end_connection(session, connection_id, "member left")
 
     async def _mandate_updated(self, session: AsyncSession, payload: dict[str, Any]) -> None:
-        if not MandateUpdated.model_validate(payload).erase:
-            raise EventInvalid("nothing subscribes to this event")
-        await self._erase(session, "mandate", tenant_of(session), "MandateUpdated")
+        updated = MandateUpdated.model_validate(payload)
+        if updated.erase:
+            await self._erase(session, "mandate", tenant_of(session), "MandateUpdated")
+            return
+        await self._refresh_mandate(session)
+        if updated.everything:
+            await snapshots.enqueue_all(session)
+
+    async def _feature_config_changed(self, session: AsyncSession, payload: dict[str, Any]) -> None:
+        """`everything`: the labels stand in the snapshots of others too."""
+        changed = FeatureConfigChanged.model_validate(payload)
+        instance_id = changed.feature_instance_id
+        known = await snapshots.refresh(session, "feature_snapshot", [instance_id], changed.words())
+        if changed.everything:
+            await self._refresh_mandate(session)
+            await snapshots.enqueue_all(session)
+        elif not known:
+            raise EventInvalid("there is no such feature instance")
+
+    async def _refresh_mandate(self, session: AsyncSession) -> None:
+        await snapshots.refresh(session, "mandate_snapshot", [tenant_of(session)])
 
     async def _end_connection(self, session: AsyncSession, connection_id: UUID, reason: str) -> None:
         row = await connections.find(session, connection_id)

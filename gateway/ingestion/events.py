@@ -25,7 +25,7 @@ EVENT_TYPES: tuple[str, ...] = get_args(EventType)
 async def record_event(session: AsyncSession, event_type: str, payload: dict[str, Any]) -> None:
     """Puts an event into the outbox; it is consumed after the caller's commit, at least once."""
     if event_type not in EVENT_TYPES:
-        raise EventInvalid(f"There is no event {event_type!r}; known are {', '.join(EVENT_TYPES)}.")
+        raise EventInvalid(f"There is no event of this type; known are {', '.join(EVENT_TYPES)}.")
     try:
         storable(payload)
     except ValueError as error:

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.connections import repository as connections
 from gateway.connections.repository import ConnectionState
-from gateway.corpus import blob_repository
+from gateway.corpus import blob_repository, chunk_repository, lexicon
 from gateway.corpus.blobs import BlobStore, default_blob_store
 from gateway.corpus.descriptions import Descriptions
 from gateway.corpus.embedders import embedding_model
@@ -35,6 +35,7 @@ from gateway.ingestion.schemas import (
     IngestionHandle,
     IngestionRequest,
     IngestionStatus,
+    Lane,
     ObjectsContent,
     TextContent,
 )
@@ -458,6 +459,7 @@ async def _duplicates(
     changed = await repository.describe_documents(session, described) if described else set[UUID]()
     if changed:
         await repository.let_attachments_follow(session, changed)
+        await lexicon.rename(session, list(changed))
     await repository.add_timeline(
         session, [_moment(document_id, "described") for document_id in sorted(changed)]
     )
@@ -529,31 +531,67 @@ async def cancel_ingestion(session: AsyncSession, job_id: UUID) -> IngestionStat
 
 async def reindex(session: AsyncSession, document_id: UUID) -> IngestionHandle:
     """Queues the kept original once more, whatever the hashes say. A run in flight is overtaken."""
-    found = await repository.find_connection_of(session, document_id)
-    states = await connections.share_lock(session, [found] if found else [])
-    document = await repository.lock_document(session, document_id)
-    if document is None:
+    handles = await _read_anew(session, [document_id], "interactive")
+    if not handles:
         raise NotFound(f"There is no document {document_id}.")
-    for row in await repository.supersede_jobs(session, [document_id]):
+    return handles[0]
+
+
+async def reindex_outdated(session: AsyncSession, *, limit: int) -> int:
+    """The same for documents that were read by an earlier version, for another model or under another policy. Returns how
+    many it queued: as many as the limit when there may be more.
+    """
+    policy = Policy.model_validate(await repository.mandate_policy(session))
+    outdated = await repository.outdated_documents(session, limit=limit, **_expected(policy))
+    return len(await _read_anew(session, outdated, "backfill"))
+
+
+def _expected(policy: Policy) -> dict[str, Any]:
+    """How documents would be read now, and whose personal data must be masked whatever was asked for."""
+    return {
+        "plain": _fingerprint(policy, False),
+        "masked": _fingerprint(policy, True),
+        "mandatory": policy.neutralisation.mandatory_source_kinds,
+    }
+
+
+async def _read_anew(
+    session: AsyncSession, document_ids: Sequence[UUID], lane: Lane
+) -> list[IngestionHandle]:
+    found = await repository.connections_behind(session, document_ids)
+    states = await connections.share_lock(session, found)
+    documents = await chunk_repository.lock_documents(session, document_ids)
+    if not documents:
+        return []
+    for row in await repository.supersede_jobs(session, documents):
         emit_on_commit(session, "ingestion.superseded", **_ids(session, row.document_id, row.id))
     policy = Policy.model_validate(await repository.mandate_policy(session))
-    await repository.renew_revision(session, document_id, _fingerprint(policy, document.neutralize))
-    state = states.get(document.connection_id)
-    job_id = new_id()
-    job = {
-        "id": job_id,
+    await repository.renew_revisions(session, documents, **_expected(policy))
+    jobs = [
+        _reading_job(document, states.get(document.connection_id), lane) for document in documents.values()
+    ]
+    await repository.insert_jobs(session, jobs)
+    await repository.ring_on_commit(session, [{"id": new_id(), "topic": "bell", "lane": lane}])
+    await repository.add_timeline(
+        session, [_moment(job["document_id"], "pending", job_id=job["id"], reason="reindex") for job in jobs]
+    )
+    return [
+        IngestionHandle(job_id=job["id"], document_id=job["document_id"], outcome="queued", status="pending")
+        for job in jobs
+    ]
+
+
+def _reading_job(document: Row[Any], state: ConnectionState | None, lane: Lane) -> dict[str, Any]:
+    return {
+        "id": new_id(),
         "kind": "ingest",
-        "lane": "interactive",
-        "document_id": document_id,
+        "lane": lane,
+        "document_id": document.id,
         "revision": document.revision + 1,
         "connection_id": document.connection_id,
         "connection_generation": state.generation if state else None,
-        "dedupe_key": f"ingest:{document_id}",
+        "dedupe_key": f"ingest:{document.id}",
     }
-    await repository.insert_jobs(session, [job])
-    await repository.ring_on_commit(session, [{"id": new_id(), "topic": "bell", "lane": "interactive"}])
-    await repository.add_timeline(session, [_moment(document_id, "pending", job_id=job_id, reason="reindex")])
-    return IngestionHandle(job_id=job_id, document_id=document_id, outcome="queued", status="pending")
 
 
 async def resume_waiting(session: AsyncSession, reason: str) -> None:

@@ -125,27 +125,65 @@ async def renew_documents(session: AsyncSession, rows: Sequence[dict[str, Any]])
     )
 
 
-async def find_connection_of(session: AsyncSession, document_id: UUID) -> UUID | None:
-    return await session.scalar(
-        text("SELECT connection_id FROM document WHERE id = :id"), {"id": document_id}
+async def connections_behind(session: AsyncSession, document_ids: Collection[UUID]) -> list[UUID]:
+    rows = await session.scalars(
+        text(
+            "SELECT DISTINCT connection_id FROM document "
+            "WHERE mandate_id = :mandate_id AND id = ANY(:ids) AND connection_id IS NOT NULL"
+        ),
+        {"mandate_id": tenant_of(session), "ids": list(document_ids)},
     )
+    return list(rows)
 
 
-async def lock_document(session: AsyncSession, document_id: UUID) -> Row[Any] | None:
-    return (
-        await session.execute(text("SELECT * FROM document WHERE id = :id FOR UPDATE"), {"id": document_id})
-    ).one_or_none()
+# Whether personal data is masked in `document` from now on, and which fingerprint it has then.
+_MASKED = "(neutralize OR source_kind = ANY(CAST(:mandatory AS text[])))"
+_FINGERPRINT = f"CASE WHEN {_MASKED} THEN CAST(:masked AS bytea) ELSE :plain END"
 
 
-async def renew_revision(session: AsyncSession, document_id: UUID, fingerprint: bytes) -> None:
+async def renew_revisions(
+    session: AsyncSession,
+    document_ids: Collection[UUID],
+    *,
+    plain: bytes,
+    masked: bytes,
+    mandatory: Collection[str],
+) -> None:
     """A new revision of the same bytes."""
     await session.execute(
         text(
-            "UPDATE document SET revision = revision + 1, status = 'pending', reason = NULL, fingerprint = :fingerprint, "
-            "updated_at = now() WHERE id = :id"
+            "UPDATE document SET revision = revision + 1, status = 'pending', reason = NULL, updated_at = now(), "
+            f"neutralize = {_MASKED}, fingerprint = {_FINGERPRINT} "
+            "WHERE mandate_id = :mandate_id AND id = ANY(:ids)"
         ),
-        {"id": document_id, "fingerprint": fingerprint},
+        {
+            "mandate_id": tenant_of(session),
+            "ids": list(document_ids),
+            "plain": plain,
+            "masked": masked,
+            "mandatory": list(mandatory),
+        },
     )
+
+
+async def outdated_documents(
+    session: AsyncSession, *, plain: bytes, masked: bytes, mandatory: Collection[str], limit: int
+) -> list[UUID]:
+    """What is indexed, but not as it would be indexed now."""
+    rows = await session.scalars(
+        text(
+            "SELECT id FROM document WHERE mandate_id = :mandate_id AND status = 'indexed' "
+            f"AND fingerprint IS DISTINCT FROM {_FINGERPRINT} ORDER BY id LIMIT :limit"
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "plain": plain,
+            "masked": masked,
+            "mandatory": list(mandatory),
+            "limit": limit,
+        },
+    )
+    return list(rows)
 
 
 async def describe_documents(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> set[UUID]:
@@ -244,6 +282,17 @@ async def insert_jobs(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> 
         ),
         {"mandate_id": tenant_of(session), "rows": _json(rows)},
     )
+
+
+async def has_live_job(session: AsyncSession, dedupe_key: str) -> bool:
+    found = await session.scalar(
+        text(
+            "SELECT true FROM job WHERE mandate_id = :mandate_id AND dedupe_key = :dedupe_key "
+            "AND status IN ('pending', 'extracted', 'embedding')"
+        ),
+        {"mandate_id": tenant_of(session), "dedupe_key": dedupe_key},
+    )
+    return bool(found)
 
 
 async def ring_on_commit(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:

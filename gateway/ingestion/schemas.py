@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Discriminator, Field, StringConstraints, Tag, field_validator, model_validator
 
 from gateway.wire import JsonObject, Wire, storable
 
@@ -60,17 +60,62 @@ class BlobContent(Wire):
         return bytes.fromhex(self.blob.removeprefix("sha256:"))
 
 
+# What a locator of each kind says at least; where in the text it stands is ours to add.
+_LOCATORS: dict[str, dict[str, type]] = {
+    "pdf": {"page": int},
+    "web": {},
+    "code": {"path": str},
+    "ticket": {"ticketId": str},
+    "mail": {},
+    "office": {},
+    "text": {},
+}
+
+
 class ContentObject(Wire):
     text: str
     mime_type: MimeType = "text/plain"
     locator: JsonObject | None = None
+
+    @field_validator("locator")
+    @classmethod
+    def _leads_somewhere(cls, value: JsonObject | None) -> JsonObject | None:
+        kind = (value or {}).get("kind", "text")
+        needed = _LOCATORS.get(kind) if isinstance(kind, str) else None
+        if needed is None:
+            raise ValueError(f"kind is one of {', '.join(_LOCATORS)}")
+        said = value or {}
+        missing = [name for name, wanted in needed.items() if not isinstance(said.get(name), wanted)]
+        if missing:
+            raise ValueError(f"a locator of kind {kind} needs its {missing[0]}")
+        return value
 
 
 class ObjectsContent(Wire):
     objects: list[ContentObject] = Field(max_length=100_000)
 
 
-Content = TextContent | BytesContent | BlobContent | ObjectsContent
+_FORMS = ("text", "base64", "blob", "objects")
+
+
+def _form_of(content: Any) -> str | None:
+    """Which form is meant, so that what is wrong is said of that one and not of each in turn."""
+    if isinstance(content, dict):
+        return next((form for form in _FORMS if form in content), None)
+    return next((form for form in _FORMS if hasattr(content, form)), None)
+
+
+Content = Annotated[
+    Annotated[TextContent, Tag("text")]
+    | Annotated[BytesContent, Tag("base64")]
+    | Annotated[BlobContent, Tag("blob")]
+    | Annotated[ObjectsContent, Tag("objects")],
+    Discriminator(
+        _form_of,
+        custom_error_type="content_form",
+        custom_error_message="One of text, base64, blob and objects is needed",
+    ),
+]
 
 
 class IngestionRequest(Wire):

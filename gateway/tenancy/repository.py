@@ -164,7 +164,10 @@ async def member_role(session: AsyncSession, user_id: UUID, *, lock: bool = Fals
 
 
 async def members_among(session: AsyncSession, user_ids: Sequence[UUID]) -> set[UUID]:
-    return set(await session.scalars(select(Membership.user_id).where(Membership.user_id.in_(user_ids))))
+    """Held until commit: whoever leaves meanwhile waits, and takes along what is hung on the membership."""
+    statement = select(Membership.user_id).where(Membership.user_id.in_(user_ids))
+    held = statement.order_by(Membership.user_id).with_for_update(read=True, key_share=True)
+    return set(await session.scalars(held))
 
 
 async def lock_owners(session: AsyncSession) -> Sequence[UUID]:

@@ -239,8 +239,7 @@ async def change_feature_instance(
 @router.delete("/feature-instances/{instance_id}", status_code=204)
 async def delete_feature_instance(db: Db, instance_id: UUID, principal: Admin) -> None:
     async with db.tenant_session(principal.mandate_id) as session:
-        await service.get_feature_instance(session, instance_id)
-        await repository.delete_feature_instance(session, instance_id)
+        await service.delete_feature_instance(session, instance_id)
 
 
 # -- keys and login links

@@ -3,6 +3,7 @@
 from datetime import datetime, timezone
 from typing import Annotated, Literal
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
@@ -17,6 +18,16 @@ Email = Annotated[
     str, StringConstraints(strip_whitespace=True, to_lower=True, pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)
 ]
 
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown, no name at all, a folder of names
+        raise ValueError("must be a time zone such as Europe/Zurich") from None
+    return name
+
+
+Zone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_known_zone)]
 Days = Annotated[int, Field(ge=0, le=36500)]  # a hundred years; calendars end somewhere
 Amount = Annotated[int, Field(ge=0, le=2**53)]  # what JSON can say exactly
 
@@ -50,7 +61,7 @@ class UserIn(Wire):
     email: Email
     display_name: Name
     locale: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[A-Z]{2})?$")] = "en"
-    timezone: Annotated[str, StringConstraints(max_length=64)] = "UTC"
+    timezone: Zone = "UTC"
     role: Role = "member"
 
 
@@ -66,7 +77,7 @@ class UserOut(Wire):
 class UserPatch(Wire):
     display_name: Name | None = None
     locale: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[A-Z]{2})?$")] | None = None
-    timezone: Annotated[str, StringConstraints(max_length=64)] | None = None
+    timezone: Zone | None = None
 
 
 class MemberIn(Wire):

@@ -1,7 +1,8 @@
 """The rules of tenancy: who may make, change and remove whom. SQL is in the repository, commits are at the edge.
 
 Owners and admins manage; only an owner makes, demotes or removes owners; a mandate always keeps one. Nobody hands
-out more than they hold. A member who leaves loses sessions and keys in the same transaction.
+out more than they hold. A member who leaves loses sessions and keys in the same transaction. What a snapshot may speak of
+is announced by an event in the same transaction too, whichever door the change came through.
 """
 
 from dataclasses import dataclass
@@ -99,6 +100,7 @@ async def enter_mandate(session: AsyncSession, mandate_id: UUID, principal: Prin
 
 async def rename_mandate(session: AsyncSession, name: str) -> Mandate:
     await repository.update_mandate(session, name=name)
+    await record_event(session, "MandateUpdated", {})
     return await get_mandate(session)
 
 
@@ -122,15 +124,26 @@ async def policy_of(session: AsyncSession) -> Policy:
 
 async def patch_policy(session: AsyncSession, patch: dict[str, Any]) -> Policy:
     """RFC 7396; only what differs from the defaults is kept, so that a later default reaches old mandates."""
-    stored = merge((await get_mandate(session, lock=True)).policy, patch)
+    before = (await get_mandate(session, lock=True)).policy
+    stored = merge(before, patch)
     try:
         policy = Policy.model_validate(stored, by_alias=True, by_name=False)
     except ValidationError as error:
         raise fields_invalid(error.errors()) from error
     await repository.update_mandate(session, policy=stored)
+    await _announce_policy(session, Policy.model_validate(before), policy)
     for reason in ("budget", "grace", "legal hold"):  # whatever waits for these looks again
         await resume_waiting(session, reason)
     return policy
+
+
+async def _announce_policy(session: AsyncSession, before: Policy, after: Policy) -> None:
+    """The mandate's own snapshot tells of the policy; whether there are any snapshots hangs on a few of its words."""
+    if before == after:
+        return
+    deciding = {"snapshots", "refused_source_kinds", "legal_hold"}
+    everything = before.model_dump(include=deciding) != after.model_dump(include=deciding)
+    await record_event(session, "MandateUpdated", {"everything": everything})
 
 
 # -- users and members
@@ -142,7 +155,7 @@ async def create_user(session: AsyncSession, wanted: UserIn, principal: Principa
     user_id = await repository.insert_user(session, **wanted.model_dump(exclude={"role"}))
     if user_id is None:
         raise Conflict(f"{wanted.email} is already a user of this mandate.")
-    await repository.insert_member(session, user_id, wanted.role)
+    await _join(session, user_id, wanted.role)
     return await get_user(session, user_id)
 
 
@@ -161,6 +174,7 @@ async def change_user(session: AsyncSession, user_id: UUID, patch: UserPatch, pr
     values = patch.model_dump(exclude_unset=True, exclude_none=True)
     if values:
         await repository.update_user(session, user_id, **values)
+        await record_event(session, "ProfileUpdated", {"userId": str(user_id)})
     return await get_user(session, user_id)
 
 
@@ -174,9 +188,16 @@ async def delete_user(session: AsyncSession, user_id: UUID, principal: Principal
 async def add_member(session: AsyncSession, user_id: UUID, role: Role, principal: Principal) -> MemberOut:
     _may_grant(principal, role)
     await get_user(session, user_id)
-    if not await repository.insert_member(session, user_id, role):
+    if not await _join(session, user_id, role):
         raise Conflict("That user is already a member.")
     return await get_member(session, user_id)
+
+
+async def _join(session: AsyncSession, user_id: UUID, role: Role) -> bool:
+    joined = await repository.insert_member(session, user_id, role)
+    if joined:
+        await record_event(session, "MembershipChanged", {"userId": str(user_id), "role": role})
+    return joined
 
 
 async def get_member(session: AsyncSession, user_id: UUID) -> MemberOut:
@@ -200,6 +221,7 @@ async def change_role(session: AsyncSession, user_id: UUID, role: Role, principa
     _may_grant(principal, role)
     await _let_go(session, user_id, principal, keeps_owner=role == "owner")
     await repository.set_role(session, user_id, role)
+    await record_event(session, "MembershipChanged", {"userId": str(user_id), "role": role})
     return await get_member(session, user_id)
 
 
@@ -237,6 +259,7 @@ def _may_grant(principal: Principal, role: Role) -> None:
 async def create_feature_instance(session: AsyncSession, wanted: FeatureInstanceIn) -> FeatureInstanceOut:
     instance_id = await repository.insert_feature_instance(session, wanted.feature_code, wanted.label)
     await _set_feature_members(session, instance_id, wanted.member_ids)
+    await _announce_feature(session, instance_id)
     return await get_feature_instance(session, instance_id)
 
 
@@ -269,7 +292,20 @@ async def change_feature_instance(
         await repository.update_feature_instance(session, instance_id, patch.label)
     if patch.member_ids is not None:
         await _set_feature_members(session, instance_id, patch.member_ids)
+    await _announce_feature(session, instance_id)
     return await get_feature_instance(session, instance_id)
+
+
+async def delete_feature_instance(session: AsyncSession, instance_id: UUID) -> None:
+    await get_feature_instance(session, instance_id)
+    await repository.delete_feature_instance(session, instance_id)
+    await _announce_feature(session, instance_id)
+
+
+async def _announce_feature(session: AsyncSession, instance_id: UUID) -> None:
+    """Its label stands in what is said of the mandate and of its members."""
+    payload = {"featureInstanceId": str(instance_id), "everything": True}
+    await record_event(session, "FeatureConfigChanged", payload)
 
 
 async def _set_feature_members(session: AsyncSession, instance_id: UUID, user_ids: list[UUID]) -> None:
@@ -304,6 +340,8 @@ async def create_key(session: AsyncSession, wanted: KeyIn, principal: Principal)
         raise NotAllowed(
             f"You cannot hand out what you do not hold: {', '.join(sorted(scopes - grantable))}."
         )
+    if await _outlives(session, wanted.expires_at, principal):
+        raise NotAllowed("This key expires; one that it makes cannot work longer: send an earlier expiresAt.")
     return await make_key(
         session,
         wanted.name,
@@ -312,6 +350,14 @@ async def create_key(session: AsyncSession, wanted: KeyIn, principal: Principal)
         service=wanted.service,
         expires_at=wanted.expires_at,
     )
+
+
+async def _outlives(session: AsyncSession, expires_at: datetime | None, principal: Principal) -> bool:
+    """Whether what a key is asked to make would still work when the key itself no longer does."""
+    if principal.via != "key":
+        return False
+    end = (await _get_key(session, principal.credential_id)).expires_at
+    return end is not None and (expires_at is None or expires_at > end)
 
 
 async def make_key(
@@ -348,6 +394,9 @@ async def revoke_key(session: AsyncSession, key_id: UUID, principal: Principal) 
         and not principal.outranks(await _role_of(session, found.user_id))
     ):
         raise NotAllowed("Only an owner may revoke an owner's key.")
+    if found.user_id:
+        # The membership before what hangs on it, as everywhere; who leaves at this instant takes the key along.
+        await repository.member_role(session, found.user_id, lock=True)
     if await repository.revoke_key(session, key_id):
         emit_on_commit(session, "tenancy.key.revoked", mandateId=str(tenant_of(session)), keyId=str(key_id))
 
@@ -409,6 +458,8 @@ async def request_login_link(
         )
     if ROLE_SCOPES[role] - principal.scopes:
         raise NotAllowed("The key has fewer scopes than a session of that user would have.")
+    if await _outlives(session, None, principal):
+        raise NotAllowed("This key expires, and a session could last longer.")
     return await create_login_link(session, target, base_url)
 
 
@@ -451,7 +502,7 @@ async def ensure_member(session: AsyncSession, email: str, name: str, role: Role
     await repository.insert_user(session, email=email, display_name=name)
     person = await repository.user_by_email(session, email)
     assert person is not None, "just inserted, or already there"  # noqa: S101
-    await repository.insert_member(session, person.id, role)
+    await _join(session, person.id, role)
     return person.id
 
 

@@ -6,11 +6,9 @@ Afterwards no table, blob, Redis key, file, log line or export holds a word of t
 import os
 import signal
 import subprocess
-import sys
 import time
 import zipfile
 from collections import Counter
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,7 +21,7 @@ from gateway.db import Database, new_id
 from gateway.tenancy import repository as tenancy
 from gateway.tenancy import service
 from gateway.tenancy.principal import ROLE_SCOPES
-from tests.fixtures import traces
+from tests.fixtures import preloaded, traces
 from tests.fixtures.corpus import Tenant, rows_of
 from tests.fixtures.processes import Door, House, end, until
 from tests.fixtures.stores import DatabaseUrls
@@ -246,15 +244,7 @@ async def test_the_command_line_erases_and_takes_out(db, tenant, house, database
     await until(lambda: world.indexed(person), 60, "the document")
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "gateway", *arguments, "--url", door.url, "--api-key", tenant.key],
-            capture_output=True,
-            text=True,
-            cwd=Path(__file__).parents[2],
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-            check=False,
-        )
+        return preloaded.run(*arguments, "--url", door.url, "--api-key", tenant.key)
 
     target = tmp_path / "outside" / "ada.zip"
     target.parent.mkdir()

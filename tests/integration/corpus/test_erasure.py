@@ -358,3 +358,17 @@ async def test_a_question_written_behind_an_erasure_does_not_come_after_it(db, t
     written = {str(row.id) for row in await rows_of(db, tenant, "SELECT id FROM query_log")}
     assert written == {notes[1]["id"], notes[2]["id"]}
     assert await counted(db, tenant, "query_hit") == 0
+
+
+async def test_who_asks_for_an_erasure_that_runs_already_joins_it(db, bench, tenant):
+    [handle] = await fill(db, bench, tenant, names="a")
+    receipts = set()
+    for _ in range(2):
+        async with db.tenant_session(tenant.mandate_id) as session:
+            receipt = await erasure.begin_erasure(session, "document", str(handle.document_id), "test")
+            await erasure.enqueue_erasure(session, receipt)
+            receipts.add(receipt)
+    assert len(receipts) == 1
+    assert len(await rows_of(db, tenant, "SELECT 1 FROM job WHERE kind = 'erase'")) == 1
+    await bench.drain(tenant)
+    assert await counted(db, tenant, "document") == 0

@@ -48,8 +48,9 @@ async def test_an_event_appears_with_its_commit_or_not_at_all(db, tenant):
     with pytest.raises(Undone):
         await caller()
     assert await left(db, tenant) == []
-    with pytest.raises(EventInvalid):
+    with pytest.raises(EventInvalid, match="no event of this type") as refused:
         await say(db, tenant, "SomethingElse", {})
+    assert "SomethingElse" not in str(refused.value), "no refusal repeats what was given"
 
 
 async def test_a_committed_file_is_ingested_and_a_deleted_one_erased(db, tenant, bench, relay):

@@ -111,3 +111,43 @@ async def test_jobs_are_seen_by_who_may_see_the_document_and_stopped_by_who_may_
     for job in (private, shared):
         stopped = await client.post(f"/v1/ingestions/{job['jobId']}/cancel", headers=mandate.auth())
         assert stopped.json()["status"] == "cancelled"
+
+
+async def test_a_document_moves_into_a_feature_instance_that_is_named(client, mandate):
+    made = (await hand_in(client, mandate, "owner")).json()["documentId"]
+    moved = await client.patch(
+        f"/v1/documents/{made}", json={"scope": "featureInstance"}, headers=mandate.auth()
+    )
+    assert (moved.status_code, moved.json()["detail"]) == (
+        422,
+        "Scope featureInstance needs a featureInstanceId.",
+    )
+
+
+async def test_what_every_context_begins_with_is_not_a_members_to_say(client, mandate):
+    for kind, more in (
+        ("mandate_snapshot", {"scope": "mandate"}),
+        ("profile_snapshot", {"scope": "mandate"}),
+        ("feature_snapshot", {}),
+    ):
+        refused = await hand_in(client, mandate, "member", sourceKind=kind, **more)
+        assert (refused.status_code, refused.json()["code"]) == (403, "auth.forbidden"), kind
+    assert (await hand_in(client, mandate, "member", sourceKind="profile_snapshot")).status_code == 202
+    for who in ("admin", "service"):
+        trusted = await hand_in(
+            client, mandate, who, who, source_id=who, sourceKind="mandate_snapshot", scope="mandate"
+        )
+        assert trusted.status_code == 202, who
+
+
+async def test_whom_and_what_a_document_hangs_on_must_be_there_for_its_caller(client, mandate):
+    nobody = await hand_in(client, mandate, "owner", userId=str(new_id()))
+    assert (nobody.status_code, nobody.json()["code"]) == (404, "not_found")
+    private = (await hand_in(client, mandate, "owner")).json()["documentId"]
+    for who, parent, status in (
+        ("owner", private, 202),
+        ("member", private, 404),
+        ("admin", str(new_id()), 404),
+    ):
+        answer = await hand_in(client, mandate, who, source_id="child", parentDocumentId=parent)
+        assert answer.status_code == status, (who, answer.text)

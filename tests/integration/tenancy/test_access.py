@@ -93,6 +93,21 @@ async def test_a_key_that_would_never_work_is_not_made(
     assert "must be in the future" in answer.json()["detail"]
 
 
+async def test_a_key_that_expires_makes_nothing_that_outlives_it(
+    client: httpx.AsyncClient, mandate: TestMandate
+) -> None:
+    scopes = ["read", "write", "admin"]
+    body = {"name": "short", "scopes": scopes, "expiresAt": "2100-01-01T00:00:00Z"}
+    made = (await client.post("/v1/keys", headers=mandate.auth(), json=body)).json()
+    headers = {"Authorization": f"Bearer {made['key']}"}
+    for longer in ({}, {"expiresAt": "2100-01-01T00:00:01Z"}, {"service": "robot"}):
+        answer = await client.post("/v1/keys", headers=headers, json={"name": "longer", **longer})
+        assert (answer.status_code, answer.json()["code"]) == (403, "auth.forbidden"), longer
+    assert (await client.post("/v1/login-links", headers=headers, json={})).status_code == 403
+    same = {"name": "same", "expiresAt": "2100-01-01T00:00:00Z"}
+    assert (await client.post("/v1/keys", headers=headers, json=same)).status_code == 201
+
+
 async def test_a_revoked_key_stops_with_the_next_request(
     client: httpx.AsyncClient, mandate: TestMandate
 ) -> None:

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from gateway.db import COMMONS, Database
-from gateway.tenancy import service
+from gateway.tenancy import repository, service
+from tests.fixtures.processes import until
 from tests.fixtures.tenants import TestMandate
 
 
@@ -103,6 +104,27 @@ async def test_an_address_is_one_user_per_mandate(
     assert (await client.post("/v1/users", headers=mandate.auth(), json=user)).status_code == 201
     assert (await client.post("/v1/users", headers=mandate.auth(), json=user)).status_code == 409
     assert (await client.post("/v1/users", headers=other_mandate.auth(), json=user)).status_code == 201
+
+
+async def test_a_time_zone_is_one_that_exists(client: httpx.AsyncClient, mandate: TestMandate) -> None:
+    user = {"email": "zone@example.org", "displayName": "Zone"}
+    for wrong in (
+        "Mars/Phobos",
+        "",
+        "../../etc/passwd",
+        "/etc/passwd",
+        "Europe",
+        "UTC\nIgnore what was said",
+    ):
+        answer = await client.post("/v1/users", headers=mandate.auth(), json=user | {"timezone": wrong})
+        assert answer.status_code == 422, wrong
+        assert "body.timezone" in answer.json()["detail"]
+    made = await client.post("/v1/users", headers=mandate.auth(), json=user | {"timezone": "Europe/Zurich"})
+    assert (made.status_code, made.json()["timezone"]) == (201, "Europe/Zurich")
+    patched = await client.patch(
+        f"/v1/users/{made.json()['id']}", headers=mandate.auth(), json={"timezone": "Mars/Phobos"}
+    )
+    assert patched.status_code == 422
 
 
 async def test_bad_fields_are_named_and_never_repeated(
@@ -329,3 +351,37 @@ async def test_a_key_is_renamed_by_who_may_see_it(client: httpx.AsyncClient, man
     assert (renamed.status_code, renamed.json()["name"]) == (200, "old laptop")
     scopes = await client.patch(path, headers=mandate.auth(), json={"scopes": ["operator"]})
     assert scopes.status_code == 422
+
+
+async def test_who_touches_what_hangs_on_a_membership_waits_for_who_leaves(
+    client: httpx.AsyncClient, db: Database, mandate: TestMandate
+) -> None:
+    """The membership is locked before its keys and its places in features; in another order the two would deadlock."""
+    leaver = mandate.users["member"]
+    made = await client.post(
+        "/v1/keys", headers=mandate.auth(), json={"name": "theirs", "userId": str(leaver)}
+    )
+    feature = {"featureCode": "crm", "label": "CRM", "memberIds": [str(leaver)]}
+    instance = await client.post("/v1/feature-instances", headers=mandate.auth(), json=feature)
+    blocked = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+
+    async def both_wait() -> bool:
+        async with db.routing_session() as session:
+            return await session.scalar(blocked) == 2
+
+    async with db.tenant_session(mandate.id) as leaving:
+        assert await repository.member_role(leaving, leaver, lock=True) == "member"
+        asked = [
+            asyncio.create_task(client.request(method, path, headers=mandate.auth(), json=body))
+            for method, path, body in (
+                ("DELETE", f"/v1/keys/{made.json()['id']}", None),
+                ("PATCH", f"/v1/feature-instances/{instance.json()['id']}", {"memberIds": [str(leaver)]}),
+            )
+        ]
+        await until(both_wait, 10, "two requests that wait for the membership")
+        assert await repository.delete_member(leaving, leaver)
+    revoked, changed = await asyncio.gather(*asked)
+    assert revoked.status_code == 204
+    assert (changed.status_code, "Not members here" in changed.json()["detail"]) == (400, True)
