@@ -1,6 +1,7 @@
 """The gateway process: one FastAPI application in front of the whole house."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -24,7 +25,7 @@ import gateway.tenancy.routes
 from gateway import metrics, retrieval
 from gateway.connections.vault import Vault
 from gateway.corpus.blobs import BlobStore
-from gateway.db import Database, answered_within
+from gateway.db import Database, answered_within, is_of_another_schema
 from gateway.errors import ConfigurationError, StoreUnavailable
 from gateway.http import API_PREFIX, EXCEPTION_HANDLERS, BodyLimit, Db, RequestContext
 from gateway.ingestion import bell
@@ -47,7 +48,8 @@ API_ROUTERS: tuple[APIRouter, ...] = (
     gateway.connections.webhook_routes.router,
     *retrieval.ROUTERS,
 )
-# A worker beats at every sweep, by default once a second; a minute of silence means that nobody sweeps.
+# A worker beats at every sweep, by default once a second; a minute of silence means that nobody sweeps. Where none ever ran
+# we count from our own start: a fresh gateway need not wait for a worker, one that stays alone says so.
 SWEEPER_SILENCE_SECONDS = 60
 # Who asks how we are does not wait longer, whatever hangs.
 PROBE_SECONDS = 3.0
@@ -55,15 +57,15 @@ PROBE_SECONDS = 3.0
 house = APIRouter(include_in_schema=False)
 
 
-@house.get("/healthz")
+@house.api_route("/healthz", methods=["GET", "HEAD"])
 async def healthz() -> dict[str, str]:
     """The process answers. Whether its stores do is a matter of /readyz."""
     return {"status": "ok"}
 
 
-@house.get("/readyz")
+@house.api_route("/readyz", methods=["GET", "HEAD"])
 async def readyz(request: Request, db: Db) -> Response:
-    database, redis = await asyncio.gather(_database_checks(db), _redis_check(request))
+    database, redis = await asyncio.gather(_database_checks(request, db), _redis_check(request))
     checks = {**database, "redis": redis}
     ready = all(finding == "ok" for finding in checks.values())
     return JSONResponse(
@@ -71,24 +73,37 @@ async def readyz(request: Request, db: Db) -> Response:
     )
 
 
-async def _database_checks(db: Database) -> dict[str, str]:
+async def _database_checks(request: Request, db: Database) -> dict[str, str]:
     try:
         revision, age = await answered_within(PROBE_SECONDS, _schema_and_sweeper(db))
     except (StoreUnavailable, DBAPIError) as error:
         return {"database": f"does not answer ({type(error).__name__})"}
-    head = newest_revision()
-    silent = age is not None and age > SWEEPER_SILENCE_SECONDS
-    behind = f"at {revision}, this version needs {head}: catchment migrate"
+    silence = time.monotonic() - request.app.state.began if age is None else age
+    silent = silence > SWEEPER_SILENCE_SECONDS
     return {
         "database": "ok",
-        "migrations": "ok" if revision == head else behind,
-        "sweeper": f"silent for {age:.0f} s: is a worker running?" if silent else "ok",
+        "migrations": _judge_schema(revision),
+        "sweeper": f"silent for {silence:.0f} s: is a worker running?" if silent else "ok",
     }
 
 
+def _judge_schema(revision: str | None) -> str:
+    head = newest_revision()
+    if revision == head:
+        return "ok"
+    if revision is not None and revision > head:  # they are numbered
+        return f"at {revision}, and this version knows {head}: start a newer Catchment"
+    return f"{f'at {revision}' if revision else 'none yet'}, this version needs {head}: catchment migrate"
+
+
 async def _schema_and_sweeper(db: Database) -> tuple[str | None, float | None]:
-    async with db.routing_session() as session:
-        return await tenancy.schema_revision(session), await tenancy.sweeper_age_seconds(session)
+    try:
+        async with db.routing_session() as session:
+            return await tenancy.schema_revision(session), await tenancy.sweeper_age_seconds(session)
+    except DBAPIError as error:
+        if not is_of_another_schema(error):
+            raise
+        return None, None
 
 
 async def _redis_check(request: Request) -> str:
@@ -162,6 +177,7 @@ def create_app(settings: Settings) -> FastAPI:
         exception_handlers=cast("Any", EXCEPTION_HANDLERS),
     )
     app.state.settings = settings
+    app.state.began = time.monotonic()
     app.state.db = Database(settings.database_url.get_secret_value(), pool_size=settings.database_pool_size)
     app.state.redis = bell.connect(settings.redis_url.get_secret_value())
     app.state.blobs = BlobStore.of(settings)

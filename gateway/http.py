@@ -13,12 +13,15 @@ import structlog
 from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import DataError, IntegrityError
+from obstore.exceptions import BaseError as ObjectStoreError
+from psycopg.errors import DeadlockDetected, SerializationFailure
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.db import Database, new_id
+from gateway.db import Database, is_of_another_schema, new_id
 from gateway.errors import (
     CatchmentError,
     Conflict,
@@ -26,6 +29,7 @@ from gateway.errors import (
     InvalidRequest,
     MethodNotAllowed,
     NotFound,
+    StoreUnavailable,
     TooLarge,
     UnsupportedContent,
     fields_invalid,
@@ -102,7 +106,7 @@ class RequestContext:
                 emit("http.failed", method=scope["method"], path=_template(scope), error=place_of(error))
                 if answer.status:
                     raise
-                await problem_response(CatchmentError(), scope)(scope, receive, answer)
+                await problem_response(_unforeseen(error), scope)(scope, receive, answer)
             finally:
                 if not (scope["path"] in _PROBES and answer.status == 200):
                     emit(
@@ -112,6 +116,12 @@ class RequestContext:
                         status=answer.status,
                         durationMs=round((time.monotonic() - began) * 1000),
                     )
+
+
+def _unforeseen(error: Exception) -> CatchmentError:
+    if is_of_another_schema(error):
+        return StoreUnavailable("The database's schema is not the one this version needs: catchment migrate.")
+    return CatchmentError()
 
 
 class _Answer:
@@ -183,7 +193,18 @@ def _catchment_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def _validation_error(request: Request, error: Exception) -> JSONResponse:
-    return problem_response(fields_invalid(cast("RequestValidationError", error).errors()), request.scope)
+    errors = cast("RequestValidationError", error).errors()
+    no_object = any(one["loc"] == ("body",) and one["type"] != "missing" for one in errors)
+    if no_object and not _sent_as_json(request):
+        return problem_response(
+            UnsupportedContent("Send the body as JSON, with Content-Type: application/json."), request.scope
+        )
+    return problem_response(fields_invalid(errors), request.scope)
+
+
+def _sent_as_json(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
 
 
 _BY_STATUS: dict[int, type[CatchmentError]] = {
@@ -198,9 +219,24 @@ def _http_error(request: Request, error: Exception) -> JSONResponse:
     """What the framework itself refuses: unknown paths, wrong methods, unreadable bodies."""
     raised = cast("HTTPException", error)
     kind = _BY_STATUS.get(raised.status_code, InvalidRequest if raised.status_code < 500 else CatchmentError)
-    response = problem_response(kind(), request.scope)
+    # Of a body that cannot be read only the framework knows what is wrong with it.
+    response = problem_response(kind(raised.detail if kind is InvalidRequest else ""), request.scope)
     response.headers.update(raised.headers or {})
+    if raised.status_code == MethodNotAllowed.status:
+        response.headers["Allow"] = ", ".join(_allowed(request))
     return response
+
+
+def _allowed(request: Request) -> list[str]:
+    """All that the path takes; the framework names the methods of the first route alone."""
+    return [
+        method
+        for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.router.routes
+        )
+    ]
 
 
 def _constraint_error(request: Request, _error: Exception) -> JSONResponse:
@@ -224,6 +260,26 @@ def _data_error(request: Request, error: Exception) -> JSONResponse:
     )
 
 
+def _contention(request: Request, error: Exception) -> JSONResponse:
+    """Two transactions waited for each other and the database chose this one: nothing of it was done."""
+    original = cast("OperationalError", error).orig
+    if not isinstance(original, DeadlockDetected | SerializationFailure):
+        raise error
+    return problem_response(
+        StoreUnavailable("Another change stood in the way, and nothing of this one was done; send it again."),
+        request.scope,
+    )
+
+
+def _object_store_error(request: Request, error: Exception) -> JSONResponse:
+    """Full, away, or not letting us in: nothing the caller can mend, and by and by somebody will."""
+    emit("house.store.unavailable", component="blobs", error=type(error).__name__)
+    return problem_response(
+        StoreUnavailable("The store of the originals takes or gives nothing right now; try again shortly."),
+        request.scope,
+    )
+
+
 Handler = Callable[[Request, Exception], JSONResponse | Awaitable[JSONResponse]]
 EXCEPTION_HANDLERS: dict[int | type[Exception], Handler] = {
     CatchmentError: _catchment_error,
@@ -231,4 +287,6 @@ EXCEPTION_HANDLERS: dict[int | type[Exception], Handler] = {
     HTTPException: _http_error,
     IntegrityError: _constraint_error,
     DataError: _data_error,
+    ObjectStoreError: _object_store_error,
+    OperationalError: _contention,
 }

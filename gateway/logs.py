@@ -152,7 +152,11 @@ CATALOGUE: dict[str, Event] = {
     ),
     "house.vectors.collected": Event("info", ("mandateId", "vectors"), "vectors no chunk refers to are gone"),
     "http.request": Event("info", ("method", "path", "status", "durationMs"), "one answered request"),
-    "http.failed": Event("error", ("method", "path", "error"), "an unexpected error; the answer was a 500"),
+    "http.failed": Event(
+        "error",
+        ("method", "path", "error"),
+        "an unexpected error; the answer was a 500, or a 503 if it was about the schema",
+    ),
     "ledger.rang": Event("debug", ("lane", "mandateId"), "the doorbell of a mandate was rung"),
     "ledger.rescued": Event(
         "warning", ("lane", "mandateId", "jobs"), "jobs of a dead worker are up for taking again"

@@ -37,7 +37,9 @@ class Settings(BaseSettings):
     blob_url: str | None = Field(
         default=None, description="s3://, gs://, az:// or file://; unset: DATA_DIR/blobs"
     )
-    database_pool_size: int = Field(default=10, ge=1, le=200, description="connections per process")
+    database_pool_size: int = Field(
+        default=10, ge=1, le=200, description="connections per process; searches may take as many again"
+    )
 
     # Secrets
     secret_key: SecretStr | None = Field(
@@ -50,6 +52,10 @@ class Settings(BaseSettings):
 
     # The front door
     public_url: str | None = Field(default=None, description="how browsers and vendors reach the gateway")
+    push_url: str | None = Field(
+        default=None,
+        description="where vendors send notifications, if not to the public URL; a demo's stand-ins use its own",
+    )
     host: str = Field(default="127.0.0.1", description="address the gateway listens on")
     port: int = Field(default=8440, ge=0, le=65535, description="port the gateway listens on")
     upload_limit_bytes: int = Field(
@@ -83,7 +89,8 @@ class Settings(BaseSettings):
 
     # Embedding
     embedder: str = Field(
-        default="wordllama", description="wordllama, openai:MODEL, minilm or lookup:WIDTH (benchmarks)"
+        default="wordllama",
+        description="wordllama, openai:MODEL, minilm or lookup:WIDTH (benchmarks); after a change: catchment reindex",
     )
     openai_api_key: SecretStr | None = Field(default=None, description="key for an OpenAI-compatible service")
     openai_base_url: str | None = Field(default=None, description="base URL of an OpenAI-compatible service")
@@ -156,6 +163,13 @@ class Settings(BaseSettings):
             raise ValueError(f"it must look like {form}, with %40 for an @ within and so on")
         return value
 
+    @field_validator("public_url", "openai_base_url")
+    @classmethod
+    def _web_address(cls, value: str | None) -> str | None:
+        if value is not None and not (_is_address(value, {"http", "https"}) and urlsplit(value).hostname):
+            raise ValueError("it must look like https://host or http://host:port/path")
+        return value
+
     @property
     def embedded(self) -> bool:
         return self.database_url is None
@@ -163,7 +177,7 @@ class Settings(BaseSettings):
     @property
     def own_url(self) -> str:
         """How this machine reaches the gateway; the world does by `public_url`."""
-        return f"http://{self.host}:{self.port}"
+        return url_of(self.host, self.port)
 
     def redacted(self) -> dict[str, str]:
         """Values fit for a terminal: secrets show as stars, unset as a dash."""
@@ -172,6 +186,16 @@ class Settings(BaseSettings):
             value = getattr(self, name)
             shown[f"CATCHMENT_{name.upper()}"] = "–" if value is None else str(value)
         return shown
+
+
+def reachable(host: str) -> str:
+    """Who listens everywhere is met on the loopback."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
+
+
+def url_of(host: str, port: int) -> str:
+    name = reachable(host)
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}"
 
 
 _SCHEMES = {"redis": {"redis", "rediss", "unix"}, "postgresql": {"postgresql", "postgres"}}

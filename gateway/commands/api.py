@@ -18,8 +18,19 @@ from gateway.errors import StoreUnavailable
 if TYPE_CHECKING:
     from gateway.client import SyncCatchmentClient
 
+
+def given_folder(text: str) -> Path | None:
+    """What is set to nothing is not set, as with the environment: `--data-dir "$EMPTY"` must not fill the folder one is in."""
+    return Path(text) if text else None
+
+
 DataDir = Annotated[
-    Path | None, typer.Option(help="data folder of the instance; default CATCHMENT_DATA_DIR or ./.catchment")
+    Path | None,
+    typer.Option(
+        help="data folder of the instance; default CATCHMENT_DATA_DIR or ./.catchment",
+        parser=given_folder,
+        metavar="PATH",
+    ),
 ]
 Url = Annotated[
     str | None, typer.Option(help="address of the instance; default CATCHMENT_URL or instance.json")

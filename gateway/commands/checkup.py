@@ -1,5 +1,6 @@
 """What `catchment doctor` looks at: everything an installation stands on, and what to do about each finding."""
 
+import asyncio
 import os
 import platform
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import psycopg
+from obstore.exceptions import BaseError as ObjectStoreError
 from redis import Redis, RedisError, ResponseError
 
 from gateway.commands.repository import DatabaseFacts, inspect_database
@@ -23,6 +25,7 @@ from gateway.settings import Settings, opened
 
 LEAST_POSTGRES, LEAST_VECTOR, LEAST_REDIS = 16, (0, 8), (6, 2)
 COMFORTABLE_BYTES = 2 * 1024**3
+BLOB_SECONDS = 5.0  # the library itself would try again for three minutes
 LARGEST_SKEW_SECONDS = 2.0  # leases and expiries compare clocks
 
 
@@ -55,6 +58,8 @@ def examine(settings: Settings, data_dir: Path) -> Iterator[Finding]:
     if settings.reranker:
         yield _reranker(settings)
     yield from _stores(settings, data_dir)
+    if settings.blob_url:
+        yield _blobs(settings)
     if not settings.embedded:
         yield _judge(
             "secret key",
@@ -116,6 +121,23 @@ def _reranker(settings: Settings) -> Finding:
     except ConfigurationError as error:
         return Finding("reranker", "bad", spec, error.detail)
     return _good("reranker", f"{spec} loads")
+
+
+def _blobs(settings: Settings) -> Finding:
+    from gateway.corpus.blobs import BlobStore, words_of  # noqa: PLC0415 - only where they are elsewhere
+
+    try:
+        asyncio.run(asyncio.wait_for(BlobStore.of(settings).check(), BLOB_SECONDS))
+    except ConfigurationError as error:
+        return Finding("blobs", "bad", "cannot be reached", error.detail)
+    except (ObjectStoreError, OSError) as error:
+        return Finding(
+            "blobs",
+            "bad",
+            f"does not answer ({words_of(error)})",
+            "Check CATCHMENT_BLOB_URL, the way there and the credentials in the environment.",
+        )
+    return _good("blobs", "the store of the originals answers")
 
 
 def _stores(settings: Settings, data_dir: Path) -> Iterator[Finding]:
@@ -218,7 +240,8 @@ def _owner(url: str) -> Finding:
 
 def _cause(error: psycopg.Error | ConfigurationError) -> str:
     if isinstance(error, psycopg.OperationalError | ConfigurationError):
-        return str(error).strip().splitlines()[-1]
+        # Of several attempts the last; what is set in below it is a question to who asks.
+        return [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
     return type(error).__name__  # what libpq cannot read it quotes, and that may be a password
 
 

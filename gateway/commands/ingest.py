@@ -17,6 +17,7 @@ from gateway.errors import CatchmentError, InvalidRequest
 
 INGEST_EXAMPLES = "Example: catchment ingest ./handbook report.pdf --scope mandate --tag handbook"
 WHY_EXAMPLES = "Example: catchment why handbook/intro.md"
+REINDEX_EXAMPLES = "Example: catchment reindex"
 
 # What a folder holds besides knowledge.
 SKIPPED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".catchment"}
@@ -57,7 +58,7 @@ def ingest(
 
     A file is known by its path below the folder that was named, so a second run only brings what changed.
     """
-    items = list(_walk(paths))
+    items = list(walk(paths))
     fields = {"scope": scope, "tags": ",".join(tag or []), "neutralize": str(neutralize).lower()}
     with connected(url, api_key, data_dir) as api, _progress(len(items), quiet=as_json) as advance:
         with ThreadPoolExecutor(UPLOADS_AT_ONCE) as uploads:
@@ -87,19 +88,39 @@ def why(
         typer.echo(f"  {moment['at'][:19]}  {moment['status']:<10} {moment['reason'] or ''}")
 
 
-def _walk(paths: list[Path]) -> Iterator[Item]:
+def reindex(
+    url: Url = None, api_key: ApiKey = None, data_dir: DataDir = None, as_json: AsJson = False
+) -> None:
+    """Read anew what was indexed for another embedding model, by an earlier version or under another policy.
+
+    Queues it behind everything else and returns; until its turn comes each document is found as it was. Needs an admin's key.
+    """
+    queued, more = 0, True
+    with connected(url, api_key, data_dir) as api:
+        while more:
+            answer = api.call("POST", "/documents/reindex")
+            queued, more = queued + answer["queued"], answer["more"]
+    if as_json:
+        show_one({"queued": queued}, as_json=True)
+    elif queued:
+        typer.echo(f"{queued} {'document is' if queued == 1 else 'documents are'} queued to be read anew.")
+    else:
+        typer.echo("Everything is indexed as it would be indexed now.")
+
+
+def walk(paths: list[Path]) -> Iterator[Item]:
     for path in paths:
         if path.is_file():
             yield Item(path, path.name)
         elif path.is_dir():
+            root = path.absolute() if path.name != ".." else path.resolve()
+            above = root.parent if path.name else root
             for folder, folders, files in os.walk(path):
                 folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
                 for name in sorted(files):
                     found = Path(folder) / name
                     if found.is_file():
-                        yield Item(
-                            found, str(found.relative_to(path.absolute().parent if path.name else path))
-                        )
+                        yield Item(found, str((root / found.relative_to(path)).relative_to(above)))
         else:
             raise InvalidRequest(f"There is no file or folder {path}.")
 

@@ -35,11 +35,10 @@ def gateway(
     gc.disable()  # loading makes a million objects and no garbage; looking for some takes a sixth of the time
     import logging  # noqa: PLC0415
 
-    import uvicorn  # noqa: PLC0415
-
     from gateway.app import create_app  # noqa: PLC0415
     from gateway.embedded.gate import wait_until_open  # noqa: PLC0415
     from gateway.logs import configure_logs, emit  # noqa: PLC0415
+    from gateway.server import server_of  # noqa: PLC0415
 
     settings = get_settings()
     configure_logs(log_format=settings.log_format, level=settings.log_level, data_dir=settings.data_dir)
@@ -50,15 +49,7 @@ def gateway(
     emit("house.starting", component="gateway")
     # Requests and failures are logged by us, with their ids; what remains is the server talking to itself.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=5,
-        )
-    )
+    server = server_of(app)
     listener = (
         open_port(host or settings.host, settings.port if port is None else port)
         if fd is None

@@ -6,7 +6,8 @@ A refusal is one sentence on stderr and exit code 1, never a traceback.
 import os
 import re
 import sys
-from typing import NoReturn
+from importlib.metadata import version
+from typing import Annotated, NoReturn
 
 import typer
 from pydantic import ValidationError
@@ -34,11 +35,28 @@ from gateway.errors import CatchmentError
 
 app = typer.Typer(
     name="catchment",
-    help="One door through which everything an organisation knows enters one searchable corpus.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"catchment {version('catchment')}")
+        raise typer.Exit
+
+
+@app.callback()
+def catchment(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="print the version and exit", callback=_say_version, is_eager=True),
+    ] = False,
+) -> None:
+    """One door through which everything an organisation knows enters one searchable corpus."""
+
+
 app.command(epilog=up.EXAMPLES)(up.up)
 app.command(epilog=serve.GATEWAY_EXAMPLES)(serve.gateway)
 app.command(epilog=serve.WORKER_EXAMPLES)(serve.worker)
@@ -47,6 +65,7 @@ app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command(epilog=tenancy.LOGIN_EXAMPLES)(tenancy.login)
 app.command(epilog=ingest.INGEST_EXAMPLES)(ingest.ingest)
 app.command(epilog=ingest.WHY_EXAMPLES)(ingest.why)
+app.command(epilog=ingest.REINDEX_EXAMPLES)(ingest.reindex)
 app.command(epilog=search.EXAMPLES)(search.search)
 app.command(epilog=erase.ERASE_EXAMPLES)(erase.erase)
 app.command(epilog=mcp.EXAMPLES)(mcp.mcp)

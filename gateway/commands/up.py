@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.commands.api import given_folder
 from gateway.embedded.instance import Instance, chosen_data_dir
 from gateway.embedded.lock import data_dir_lock
 from gateway.embedded.preflight import StartupRefused, check_disk, check_folder
@@ -56,7 +57,10 @@ def up(
     port: Annotated[int | None, typer.Option(help="port of the console and API; 0 for any free one")] = None,
     host: Annotated[str | None, typer.Option(help="address to listen on; default this machine only")] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="where everything is kept; default ./.catchment")
+        Path | None,
+        typer.Option(
+            help="where everything is kept; default ./.catchment", parser=given_folder, metavar="PATH"
+        ),
     ] = None,
 ) -> None:
     """Start everything, print a login link, then the logs, until Ctrl-C."""

@@ -6,11 +6,14 @@ collector never deletes what a new upload just brought.
 """
 
 import hashlib
+import re
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import IO
 from uuid import UUID
 
 import obstore
+from obstore.exceptions import BaseError as ObjectStoreError
 from obstore.store import LocalStore, ObjectStore
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -22,6 +25,7 @@ from gateway.settings import Settings, get_settings
 # Up to here a row is cheaper than an object: one commit, no second store to keep in step.
 INLINE_LIMIT = 128 * 1024
 _PIECE_BYTES = 1024 * 1024
+_CREDENTIALS = re.compile(r"//\S*@")
 
 
 class BlobStore:
@@ -36,9 +40,13 @@ class BlobStore:
             return cls(LocalStore(prefix=folder))
         try:
             return cls(obstore.store.from_url(settings.blob_url))
-        except (ValueError, OSError) as error:
-            words = str(error).strip().splitlines()[0]  # what follows is for the library's own authors
-            raise ConfigurationError(f"CATCHMENT_BLOB_URL cannot be used: {words}") from error
+        except (ValueError, OSError, ObjectStoreError) as error:
+            raise ConfigurationError(f"CATCHMENT_BLOB_URL cannot be used: {words_of(error)}") from error
+
+    async def check(self) -> None:
+        """Raises what keeps the store from answering. That it holds nothing of that name is an answer."""
+        with suppress(FileNotFoundError):
+            await obstore.head_async(self._store, "is-anybody-there")
 
     async def add(self, session: AsyncSession, contents: Sequence[tuple[bytes, bytes]]) -> None:
         """Keeps `(sha256, data)` pairs within the session's transaction; what is already there is not written again."""
@@ -102,6 +110,12 @@ class BlobStore:
                 await self.delete_objects(mandate_id, orphans)
                 gone += len(orphans)
         return gone
+
+
+def words_of(error: Exception) -> str:
+    """What the store says, without credentials; what follows its first line is for the library's own authors."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return _CREDENTIALS.sub("//", lines[0])
 
 
 def _digest(path: str) -> bytes | None:

@@ -1,6 +1,7 @@
 """Redis from the wheel, on a private socket: the doorbell, rate-limit windows and live progress.
 
-Losing it loses nothing, but it keeps an append-only file so that a restart is not even noticed.
+Losing it loses nothing, but it keeps an append-only file so that a restart is not even noticed. A file that a failing disk or a
+lost power supply left unreadable is therefore set aside: the sweep rings again.
 """
 
 import importlib.util
@@ -20,16 +21,24 @@ from gateway.embedded.private_files import private_folder
 from gateway.embedded.run_folder import RunFolder
 from gateway.embedded.service import Service, running
 
+_FILE = "appendonly.aof"
 _SETTINGS = {
     "port": "0",  # no TCP
     "unixsocketperm": "700",
     "dir": ".",
     "appendonly": "yes",
+    "appendfilename": _FILE,
     "appendfsync": "everysec",
     "save": "",  # the append-only file is enough
     "maxmemory-policy": "noeviction",  # a bell must not vanish silently
     "loglevel": "warning",
 }
+# What it says of a file that it will never read, in either of the two forms a file may have.
+_UNREADABLE = (
+    "Bad file format reading the append only file",
+    "rdb file reading failure",
+    "Wrong RDB checksum",
+)
 
 
 class EmbeddedRedis:
@@ -62,6 +71,7 @@ class EmbeddedRedis:
             account=self._account,
             ready=self._is_ready,
             before_start=self._stop_orphans,
+            mend=self._set_aside,
             stop_signal=signal.SIGTERM,
             death_signal=signal.SIGTERM,
         )
@@ -93,6 +103,13 @@ class EmbeddedRedis:
     def _stop_orphans(self) -> None:
         left = orphans.working_in(self.folder, "redis-server")
         orphans.end(left, ask=left, with_signal=signal.SIGTERM, patience=5.0)
+
+    def _set_aside(self, said: str) -> bool:
+        """The file, if that is what kept the server from starting."""
+        if not any(sign in said for sign in _UNREADABLE):
+            return False
+        (self.folder / _FILE).replace(self.folder / f"{_FILE}.damaged")
+        return True
 
     def _is_ready(self, _pid: int) -> bool:
         """Asks by hand: the client library would be a third of the parent's memory, for one word."""

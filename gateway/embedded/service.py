@@ -33,6 +33,8 @@ class Service:
     ready_timeout: float = 60.0
     # Clears the ground before every start, the first and each restart.
     before_start: Callable[[], None] | None = None
+    # Told what a process printed that ended: True when it removed the cause and another start is worth while.
+    mend: Callable[[str], bool] | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     stop_timeout: float = 10.0
     # What the kernel sends when the parent is killed and nobody is left to ask nicely.

@@ -74,6 +74,11 @@ class Child:
             await self._pipe.close()
             raise failed_program(service.name, happened, "\n".join(self._pipe.tail), service.folder)
 
+    async def mended(self) -> bool:
+        """Asked once it has ended: whether its service knew what that was about, and removed the cause."""
+        mend = self.service.mend
+        return mend is not None and await asyncio.to_thread(mend, "\n".join(self._pipe.tail))
+
     async def wait(self) -> int:
         """Until the process is gone, and with it whatever it started in its own session."""
         code = await self.process.wait()
@@ -144,9 +149,16 @@ class Supervisor:
         return Begun(kept, await self._spawn(kept))
 
     async def ready(self, begun: Begun) -> None:
-        await begun.child.wait_until_ready()
-        begun.kept.keeper = asyncio.create_task(self._keep(begun.kept, begun.child))
-        self._say("house.ready", component=begun.kept.service.name)
+        kept, child = begun.kept, begun.child
+        try:
+            await child.wait_until_ready()
+        except StartupRefused:
+            if not await child.mended():
+                raise
+            child = await self._spawn(kept)
+            await child.wait_until_ready()
+        kept.keeper = asyncio.create_task(self._keep(kept, child))
+        self._say("house.ready", component=kept.service.name)
 
     async def watch(self) -> None:
         """Runs for as long as services are kept alive; raises only if our own keeping of them breaks."""
@@ -181,6 +193,7 @@ class Supervisor:
         while True:
             began = time.monotonic()
             code = await child.wait()
+            await child.mended()
             if time.monotonic() - began > self._backoff.forgiven_after:
                 pause = self._backoff.first
             child, pause = await self._replace(kept, code, pause)

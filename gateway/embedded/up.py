@@ -26,6 +26,7 @@ from gateway.embedded.private_files import kept_secret, private_folder
 from gateway.embedded.redis import EmbeddedRedis
 from gateway.embedded.service import Service
 from gateway.embedded.supervisor import Emit, Supervisor
+from gateway.settings import reachable, url_of
 
 # Given owner URL, runtime URL and the gateway's URL, once the stores answer: migrates, seeds, and returns what instance.json
 # says beyond url and pids. Runs in a thread; may raise StartupRefused.
@@ -184,6 +185,8 @@ class _Run:
             lambda: base64.b64encode(secrets.token_bytes(32)).decode(),
         )
         environment = {
+            # Vendors that live beside the gateway can reach it; who says where they should is believed.
+            **({"CATCHMENT_PUSH_URL": self._url} if plan.services else {}),
             **{name: value for name, value in os.environ.items() if name != OWNER_URL},
             **plan.environment,
             "CATCHMENT_DATABASE_URL": urls.runtime,
@@ -212,7 +215,8 @@ class _Run:
         ]
 
     def _answers(self, _pid: int) -> bool:
-        connection = http.client.HTTPConnection(self._reachable_host, self._port, timeout=_ANSWER_SECONDS)
+        host = reachable(self._plan.host)
+        connection = http.client.HTTPConnection(host, self._port, timeout=_ANSWER_SECONDS)
         try:
             connection.request("GET", "/readyz")
             return connection.getresponse().status == http.HTTPStatus.OK
@@ -222,13 +226,8 @@ class _Run:
             connection.close()
 
     @property
-    def _reachable_host(self) -> str:
-        return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(self._plan.host, self._plan.host)  # noqa: S104
-
-    @property
     def _url(self) -> str:
-        host = self._reachable_host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self._port}"
+        return url_of(self._plan.host, self._port)
 
     def _on_started(self, _name: str, _pid: int) -> None:
         with suppress(OSError):  # on a full disk the file keeps the old pids; the service runs all the same

@@ -12,6 +12,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 from types import ModuleType
 from typing import Any
 from uuid import UUID, uuid4
@@ -24,10 +25,13 @@ from sqlalchemy.orm import DeclarativeBase
 
 from gateway.db import Database, raw_connection
 from gateway.errors import CatchmentError
+from gateway.readers import Connection
 from tests.integration.probe_world import tenant_tables
 
 ROUTES = ("mandate_route", "key_route", "session_route", "oauth_state", "webhook_route")
 
+# How a call with these arguments ended, and what it saw or did of B's.
+Outcome = Callable[[dict[str, Any], "Watch"], Awaitable[tuple[object, str | None]]]
 Value = Callable[["World", random.Random], tuple[Any, Any]]  # (one of B's, an invented one)
 
 
@@ -124,11 +128,13 @@ class Probed:
     repository: ModuleType
     exempt: Mapping[str, str] = field(default_factory=dict)
 
-    def functions(self) -> list[tuple[str, Callable[..., Awaitable[Any]]]]:
+    def functions(self) -> list[tuple[str, Callable[..., Any]]]:
+        """Coroutines that are given a session or a connection, and what reads in a thread."""
         return [
             (name, function)
-            for name, function in inspect.getmembers(self.repository, inspect.iscoroutinefunction)
+            for name, function in inspect.getmembers(self.repository, inspect.isfunction)
             if function.__module__ == self.repository.__name__
+            and (inspect.iscoroutinefunction(function) or _reads(function))
             and not name.startswith("_")
             and name not in self.exempt
         ]
@@ -195,17 +201,25 @@ async def probe(
         chance = random.Random(f"{seed} {name}")
         rounds = -(-count // len(calls))
         probes = [one.arguments(name, function, parameters, world, chance) for _ in range(rounds)]
-        async with db.tenant_session(intruder) as session:
-            finding = await _probe_function(session, function, probes, watch)
-            await session.rollback()
+        if _reads(function):
+            finding = await _probe_function(partial(_read, db, intruder, function), probes, watch)
+        else:
+            async with db.tenant_session(intruder) as session:
+                finding = await _probe_function(partial(_outcome, session, function), probes, watch)
+                await session.rollback()
         if finding:
             found.append(f"{one.repository.__name__}.{name}: {finding}"[:400])
     return found
 
 
+def _reads(function: Callable[..., Any]) -> bool:
+    """Whether it is called in a thread, with the connection of a reader (`gateway.readers`)."""
+    parameters = inspect.signature(function).parameters.values()
+    return any(parameter.annotation is Connection for parameter in parameters)
+
+
 async def _probe_function(
-    session: AsyncSession,
-    function: Callable[..., Awaitable[Any]],
+    outcome: Outcome,
     probes: list[tuple[dict[str, Any], dict[str, Any]]],
     watch: "Watch",
 ) -> str | None:
@@ -214,8 +228,8 @@ async def _probe_function(
     for real, made_up in probes:
         same = repr({name: value for name, value in made_up.items() if _same(value, real[name])})
         if same not in expected:
-            expected[same], _ = await _outcome(session, function, made_up, watch)
-        actual, finding = await _outcome(session, function, real, watch)
+            expected[same], _ = await outcome(made_up, watch)
+        actual, finding = await outcome(real, watch)
         if finding or actual != expected[same]:
             return finding or f"{expected[same]} became {actual}"
     return None
@@ -252,6 +266,18 @@ class Watch:
         )
         statement = text(f"SELECT md5(string_agg(row, '|' ORDER BY row)) FROM ({rows})")
         return str(await session.scalar(statement, {"victim": self.victim}))
+
+
+async def _read(
+    db: Database, intruder: UUID, function: Callable[..., Any], arguments: dict[str, Any], watch: Watch
+) -> tuple[object, str | None]:
+    """The same for what reads in a thread; that it cannot write is held by `tests/integration/test_db.py`."""
+    try:
+        answer = await db.read(intruder, lambda connection: function(connection, **arguments))
+    except psycopg.Error as error:
+        return f"{type(error).__name__} {error.sqlstate}", None
+    leaked = set(_atoms(answer)) & watch.canaries - set(_atoms(arguments))
+    return _shape(answer, arguments), f"the answer holds B's {leaked}" if leaked else None
 
 
 async def _outcome(

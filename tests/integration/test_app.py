@@ -1,5 +1,6 @@
 """The gateway around its routes: health, readiness, metrics, ids, headers, and errors nobody foresaw."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -51,6 +52,9 @@ async def test_health_and_readiness(client: httpx.AsyncClient, db: Database) -> 
     ready = await client.get("/readyz")
     assert ready.status_code == 200
     assert ready.json()["checks"] == dict.fromkeys(("database", "migrations", "sweeper", "redis"), "ok")
+    for probe in ("/healthz", "/readyz"):  # who asks for the status alone
+        head = await client.head(probe)
+        assert (head.status_code, head.content) == (200, b"")
 
 
 async def test_a_silent_sweeper_is_not_ready_once_a_worker_has_run(
@@ -67,15 +71,45 @@ async def test_a_silent_sweeper_is_not_ready_once_a_worker_has_run(
         await session.execute(text("DELETE FROM heartbeat"))
 
 
-async def test_another_schema_is_not_ready(settings: Settings, scratch: DatabaseUrls) -> None:
+async def test_without_any_worker_it_is_ready_for_as_long_as_one_may_take_to_come(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await client.get("/readyz")).json()["checks"]["sweeper"] == "ok"
+    monkeypatch.setattr("gateway.app.SWEEPER_SILENCE_SECONDS", 0)
+    answer = await client.get("/readyz")
+    assert answer.status_code == 503
+    assert "is a worker running?" in answer.json()["checks"]["sweeper"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "advice"), [("0001", "catchment migrate"), ("9999", "a newer Catchment")]
+)
+async def test_another_schema_is_not_ready(
+    settings: Settings, scratch: DatabaseUrls, revision: str, advice: str
+) -> None:
     with psycopg.connect(scratch.owner_url, autocommit=True) as owner:
-        owner.execute("UPDATE alembic_version SET version_num = '0001'")
+        owner.execute("UPDATE alembic_version SET version_num = %s", (revision,))
     app = create_app(settings.model_copy(update={"database_url": SecretStr(scratch.runtime_url)}))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         answer = await client.get("/readyz")
     await app.state.db.dispose()
     assert answer.status_code == 503
-    assert "catchment migrate" in answer.json()["checks"]["migrations"]
+    assert advice in answer.json()["checks"]["migrations"]
+
+
+async def test_before_the_first_migration_one_is_asked_to_come_again(
+    settings: Settings, empty_database: DatabaseUrls
+) -> None:
+    app = create_app(settings.model_copy(update={"database_url": SecretStr(empty_database.runtime_url)}))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        ready = await client.get("/readyz")
+        asked = await client.get("/v1/whoami", headers={"Authorization": "Bearer ck_some"})
+    await app.state.db.dispose()
+    assert ready.status_code == 503
+    assert ready.json()["checks"]["database"] == "ok"
+    assert "catchment migrate" in ready.json()["checks"]["migrations"]
+    assert (asked.status_code, asked.json()["code"]) == (503, "store.unavailable")
+    assert "catchment migrate" in asked.json()["detail"]
 
 
 async def test_readiness_names_the_store_that_does_not_answer(
@@ -245,6 +279,25 @@ async def test_constraint_violations_are_conflicts(settings: Settings, mandate: 
         answer = await client.get("/twice")
     await app.state.db.dispose()
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+async def test_of_two_that_wait_for_each_other_one_is_asked_to_come_again(settings: Settings) -> None:
+    app = create_app(settings)
+    meeting = asyncio.Barrier(2)
+
+    @app.post("/{first}/{second}")
+    async def tangle(db: Db, first: int, second: int) -> None:
+        async with db.routing_session() as session:
+            await session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": first})
+            await meeting.wait()
+            await session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": second})
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        answers = await asyncio.gather(client.post("/1/2"), client.post("/2/1"))
+    await app.state.db.dispose()
+    gone, refused = sorted(answers, key=lambda answer: answer.status_code)
+    assert (gone.status_code, refused.status_code) == (200, 503)
+    assert (refused.json()["code"], refused.headers["retry-after"]) == ("store.unavailable", "2")
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/v1/users", "/static/console.css", "/no/such/page"])

@@ -84,7 +84,19 @@ def test_stores_that_do_not_answer(sound: Settings, tmp_path: Path) -> None:
     for what in ("database", "owner role", "redis"):
         assert findings[what].state == "bad"
         assert findings[what].advice
+    for what in ("database", "owner role"):
+        assert "Connection refused" in findings[what].detail
     assert "hush" not in str(findings)
+
+
+def test_a_store_of_originals_elsewhere(sound: Settings, tmp_path: Path) -> None:
+    assert _examined(sound, tmp_path, blob_url=tmp_path.as_uri())["blobs"].state == "ok"
+    nowhere = "az://container", "s3://", "cloud://someone:hush@host/path", "https://someone:hush@127.0.0.1:1/"
+    for url in nowhere:
+        found = _examined(sound, tmp_path, blob_url=url)["blobs"]
+        assert (found.state, "CATCHMENT_BLOB_URL" in found.advice) == ("bad", True), url
+        assert "hush" not in str(found)
+        assert "\n" not in found.detail + found.advice
 
 
 def test_addresses_that_are_none(sound: Settings, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures import preloaded
 from tests.fixtures.processes import REPOSITORY
 
 
@@ -28,9 +29,9 @@ def _command(log: Path, *options: str) -> list[str]:
 
 
 def _run(log: Path, *options: str) -> str:
-    return subprocess.run(
-        _command(log, *options), cwd=REPOSITORY, capture_output=True, text=True, check=True
-    ).stdout
+    done = preloaded.run("logs", "--data-dir", str(log.parents[1]), *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_shows_the_last_lines_for_people_and_for_machines(log: Path) -> None:
@@ -66,12 +67,6 @@ def test_follows_the_log_and_its_successor_until_it_is_gone(log: Path) -> None:
 
 
 def test_says_where_it_looked(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "gateway", "logs", "--data-dir", str(tmp_path)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = preloaded.run("logs", "--data-dir", str(tmp_path))
     assert done.returncode == 1
     assert str(tmp_path) in done.stderr

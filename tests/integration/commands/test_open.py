@@ -1,31 +1,22 @@
 """`catchment mandates open`: the way into a house on servers of its own, where nobody has a key yet."""
 
 import json
-import os
 import subprocess
-import sys
 
 import httpx
 import pytest
 
 from gateway.db import COMMONS
-from tests.fixtures.processes import REPOSITORY
+from tests.fixtures import preloaded
 from tests.fixtures.stores import DatabaseUrls
 
 
 def _open(urls: DatabaseUrls, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gateway", "mandates", "open", *arguments],
-        cwd=REPOSITORY,
-        env={
-            **os.environ,
-            "CATCHMENT_DATABASE_URL": urls.runtime_url,
-            "CATCHMENT_PUBLIC_URL": "https://catchment.example",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    where = {
+        "CATCHMENT_DATABASE_URL": urls.runtime_url,
+        "CATCHMENT_PUBLIC_URL": "https://catchment.example",
+    }
+    return preloaded.run("mandates", "open", *arguments, **where)
 
 
 async def test_its_key_is_an_operators_and_its_link_signs_in(

@@ -1,5 +1,9 @@
 """The embedded Redis: private, append-only, unprivileged, and back after a kill."""
 
+import asyncio
+import os
+import shutil
+import signal
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +15,8 @@ import redis
 import redis.asyncio
 
 from gateway.embedded.redis import EmbeddedRedis
+from gateway.embedded.supervisor import Backoff, Supervisor
+from tests.fixtures.processes import until
 from tests.integration.embedded.conftest import AWKWARD, all_gone
 
 
@@ -78,3 +84,28 @@ def test_a_server_left_running_is_stopped_first(tmp_path: Path) -> None:
     with EmbeddedRedis(tmp_path).running() as server, redis.from_url(server.url) as client:
         assert orphan.wait(10) == 0
         assert client.get("window") == b"18"
+
+
+async def test_a_file_that_cannot_be_read_any_more_does_not_keep_it_from_starting(tmp_path: Path) -> None:
+    """At the first start and at a restart; what was in it is only what the sweep rings again."""
+    server = EmbeddedRedis(tmp_path)
+    server.prepare()
+    file, damage = server.folder / "appendonly.aof", b"\0" * 4096
+    file.write_bytes(damage)
+    shutil.chown(file, server.folder.owner(), server.folder.group())
+    supervisor = Supervisor(show=lambda *_: None, emit=lambda *_, **__: None, backoff=Backoff(first=0.01))
+    try:
+        await supervisor.start(server.service())
+        assert file.with_suffix(".aof.damaged").read_bytes() == damage
+        file.with_suffix(".aof.damaged").unlink()
+        file.write_bytes(damage)
+        os.kill(supervisor.pids["redis"], signal.SIGKILL)
+
+        async def is_back() -> bool:
+            ready = server.service().ready
+            assert ready is not None
+            return file.with_suffix(".aof.damaged").exists() and await asyncio.to_thread(ready, 0)
+
+        await until(is_back, 10, "a Redis that starts again")
+    finally:
+        await supervisor.stop()

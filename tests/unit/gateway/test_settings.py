@@ -74,9 +74,24 @@ def test_an_address_that_is_none_is_refused_without_repeating_it(
     assert "hu" not in str(refused.value)
 
 
+@pytest.mark.parametrize("setting", ["PUBLIC_URL", "OPENAI_BASE_URL"])
+@pytest.mark.parametrize(
+    "address", ["catchment.example", "javascript:hush", "https://", "https://hush:no port/"]
+)
+def test_what_browsers_and_services_are_sent_to_is_an_address(
+    monkeypatch: pytest.MonkeyPatch, setting: str, address: str
+) -> None:
+    monkeypatch.setenv(f"CATCHMENT_{setting}", address)
+    with pytest.raises(ValidationError, match="it must look like https://") as refused:
+        Settings()
+    assert "hush" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("setting", "address"),
     [
+        ("PUBLIC_URL", "https://catchment.example/below"),
+        ("OPENAI_BASE_URL", "http://[::1]:8080/v1"),
         ("DATABASE_URL", "postgresql://role:p%40ss@/name?host=/a/folder&port=5432"),
         ("DATABASE_URL", "postgresql+psycopg://role@[::1]:5432/name"),
         ("REDIS_URL", "unix:///a/folder/redis.sock?db=3"),
@@ -94,3 +109,16 @@ def test_what_is_set_to_nothing_is_not_set(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("DATABASE_URL", "BLOB_URL", "PORT"):
         monkeypatch.setenv(f"CATCHMENT_{name}", "")
     assert (Settings().database_url, Settings().blob_url, Settings().port) == (None, None, 8440)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("0.0.0.0", "http://127.0.0.1:8440"),
+        ("::", "http://[::1]:8440"),
+        ("house.lan", "http://house.lan:8440"),
+    ],
+)
+def test_who_listens_everywhere_is_met_on_the_loopback(host: str, url: str) -> None:
+    """The link of `catchment mandates open`, where no public address is set."""
+    assert Settings(host=host).own_url == url

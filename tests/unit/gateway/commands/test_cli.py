@@ -4,8 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from gateway.commands.tree import app
+from gateway.settings import get_settings
 from tests.fixtures.processes import REPOSITORY
 
 
@@ -19,5 +25,23 @@ def test_interrupted_while_it_loads_it_ends_without_a_word(tmp_path: Path) -> No
         capture_output=True,
         text=True,
         check=False,
+        # Whoever starts the tests in the background has everything they start ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_a_folder_that_is_set_to_nothing_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `--data-dir "$EMPTY"`; taken for a path it would be the folder one is in."""
+    monkeypatch.setenv("CATCHMENT_DATA_DIR", str(tmp_path / "elsewhere"))
+    get_settings.cache_clear()
+    try:
+        shown = CliRunner().invoke(app, ["doctor", "--settings", "--data-dir", ""])
+    finally:
+        get_settings.cache_clear()
+    assert f"CATCHMENT_DATA_DIR={tmp_path / 'elsewhere'}" in shown.output
+
+
+def test_it_says_which_version_it_is() -> None:
+    shown = CliRunner().invoke(app, ["--version"])
+    assert (shown.exit_code, shown.output) == (0, f"catchment {version('catchment')}\n")
