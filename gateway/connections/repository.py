@@ -142,7 +142,9 @@ async def sources_of(session: AsyncSession, ids: Collection[UUID]) -> list[Row[A
             SELECT s.*, (SELECT count(*) FROM remote_item i WHERE i.mandate_id = s.mandate_id
                          AND i.data_source_id = s.id AND i.state NOT IN ('deleted', 'folder')) AS items,
                    (SELECT count(*) FROM item_failure f WHERE f.mandate_id = s.mandate_id
-                         AND f.data_source_id = s.id) AS failures,
+                         AND f.data_source_id = s.id)
+                   + (SELECT count(*) FROM document d WHERE d.mandate_id = s.mandate_id
+                         AND d.data_source_id = s.id AND d.status = 'failed') AS failures,
                    (SELECT count(*) FROM document d WHERE d.mandate_id = s.mandate_id
                          AND d.data_source_id = s.id AND d.status = 'indexed') AS indexed
             FROM data_source s WHERE s.mandate_id = :mandate_id AND s.connection_id = ANY(:ids)

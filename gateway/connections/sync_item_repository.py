@@ -463,6 +463,9 @@ LEFT JOIN job j ON j.mandate_id = :mandate_id AND j.dedupe_key = 'fetch:' || i.d
     AND j.status IN ('pending', 'extracted', 'embedding')
 WHERE i.mandate_id = :mandate_id
 """
+# What a vendor's address bar shows is the end of some of our ids: a task's id is `task/<it>`.
+_ID_IS = """(i.external_id = CAST(:external_id AS text)
+    OR right(i.external_id, length(:external_id) + 1) = '/' || CAST(:external_id AS text))"""
 
 
 async def find_items(
@@ -480,7 +483,7 @@ async def find_items(
         text(
             f"""
             {_STORY} AND i.connection_id = :connection_id AND s.connection_id = :connection_id
-              AND (CAST(:external_id AS text) IS NULL OR i.external_id = :external_id)
+              AND (CAST(:external_id AS text) IS NULL OR {_ID_IS})
               AND (CAST(:state AS text) IS NULL OR i.state = :state)
               AND (CAST(:name AS text) IS NULL OR strpos(lower(i.path || '/' || i.name), lower(:name)) > 0)
               AND (CAST(:at AS timestamptz) IS NULL OR (i.seen_at, i.external_id) < (:at, CAST(:after_id AS text)))
@@ -508,7 +511,7 @@ async def explain_items(
     rows = await session.execute(
         text(
             f"""
-            {_STORY} AND (i.external_id = :external_id OR i.name = :external_id)
+            {_STORY} AND ({_ID_IS} OR i.name = :external_id)
               AND (CAST(:viewer AS uuid) IS NULL OR c.user_id = :viewer)
             ORDER BY i.seen_at DESC LIMIT :limit
             """

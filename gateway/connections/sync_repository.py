@@ -353,16 +353,29 @@ async def next_retry(session: AsyncSession, data_source_id: UUID) -> datetime | 
     )
 
 
+# What was never got hold of, and what was fetched and could not be read then: that is a document, and named by its id.
+_FAILURES = """
+SELECT f.id, f.external_id, f.name, f.reason, f.detail, f.attempts, f.retry_at, f.first_at, f.last_at, s.surface
+FROM data_source s JOIN item_failure f ON f.mandate_id = :mandate_id AND f.data_source_id = s.id
+WHERE s.mandate_id = :mandate_id AND s.connection_id = :connection_id
+UNION ALL
+SELECT d.id, d.source_id, d.title, coalesce(d.reason, 'failed'), coalesce(j.error, ''), coalesce(j.attempts, 0), NULL,
+    d.created_at, coalesce(j.finished_at, d.updated_at), s.surface
+FROM data_source s JOIN document d ON d.mandate_id = :mandate_id AND d.data_source_id = s.id AND d.status = 'failed'
+LEFT JOIN LATERAL (SELECT error, attempts, finished_at FROM job WHERE mandate_id = :mandate_id AND document_id = d.id
+    ORDER BY created_at DESC LIMIT 1) j ON true
+WHERE s.mandate_id = :mandate_id AND s.connection_id = :connection_id
+"""
+
+
 async def list_failures(
     session: AsyncSession, connection_id: UUID, *, limit: int, after: tuple[datetime, UUID] | None
 ) -> list[Row[Any]]:
     rows = await session.execute(
         text(
-            """
-            SELECT f.*, s.surface FROM item_failure f
-            JOIN data_source s ON s.mandate_id = :mandate_id AND s.id = f.data_source_id
-            WHERE f.mandate_id = :mandate_id AND s.connection_id = :connection_id
-              AND (CAST(:at AS timestamptz) IS NULL OR (f.first_at, f.id) < (:at, CAST(:id AS uuid)))
+            f"""
+            SELECT * FROM ({_FAILURES}) f
+            WHERE CAST(:at AS timestamptz) IS NULL OR (f.first_at, f.id) < (:at, CAST(:id AS uuid))
             ORDER BY f.first_at DESC, f.id DESC LIMIT :limit
             """
         ),
@@ -375,6 +388,15 @@ async def list_failures(
         },
     )
     return list(rows)
+
+
+async def find_failure(session: AsyncSession, connection_id: UUID, failure_id: UUID) -> Row[Any] | None:
+    return (
+        await session.execute(
+            text(f"SELECT * FROM ({_FAILURES}) f WHERE f.id = :failure_id"),
+            {"mandate_id": tenant_of(session), "connection_id": connection_id, "failure_id": failure_id},
+        )
+    ).one_or_none()
 
 
 async def hasten_failure(session: AsyncSession, connection_id: UUID, failure_id: UUID) -> Row[Any] | None:

@@ -12,7 +12,9 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
+from sqlalchemy.ext.asyncio import AsyncSession
 
+from gateway.connections import repository as connections
 from gateway.connections import service, sync_service
 from gateway.connections import sync_item_repository as items
 from gateway.connections import sync_repository as repository
@@ -215,16 +217,23 @@ async def _watch(
         while time.monotonic() < until:
             async with db.tenant_session(principal.mandate_id) as session:
                 now = await progress_of(session, connection_id)
+                ended = now.done or not (now.surfaces or await _is_active(session, connection_id))
             shown = now.model_dump_json(by_alias=True)
             if shown != last:
                 last = shown
                 yield f"event: progress\ndata: {shown}\n\n"
             else:
                 yield ": still here\n\n"  # who has gone away is noticed by writing
-            if now.done or not now.surfaces:
+            if ended:
                 yield f"event: done\ndata: {shown}\n\n"
                 return
             await _news(news)
+
+
+async def _is_active(session: AsyncSession, connection_id: UUID) -> bool:
+    """Between consent and the first listing there is nothing to show yet, which is not the end."""
+    row = await connections.find(session, connection_id)
+    return row is not None and row.state == "active"
 
 
 async def _news(news: Any) -> None:

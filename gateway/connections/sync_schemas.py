@@ -59,6 +59,7 @@ class ItemOut(Wire):
     seen_at: datetime
     answer: str
     why: str
+    detail: str | None = Field(default=None, description="the reason behind the answer, where it says more")
     document_id: UUID | None
     retry_at: datetime | None = None
     failure_id: UUID | None = None

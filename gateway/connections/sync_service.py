@@ -15,6 +15,7 @@ from gateway.db import emit_on_commit, new_id
 from gateway.errors import LegalHold
 from gateway.ingestion import ledger_repository as ledger
 from gateway.ingestion import repository as ingestion
+from gateway.ingestion.facade import reindex
 from gateway.tenancy.schemas import Policy
 
 Mode = Literal["bootstrap", "delta"]
@@ -189,11 +190,14 @@ async def approve_held(session: AsyncSession, connection_id: UUID, surface: str 
 
 
 async def retry_failure(session: AsyncSession, connection_id: UUID, failure_id: UUID) -> Row[Any] | None:
-    """A failed download is downloaded now; what could not even be listed needs a listing."""
+    """A failed download is downloaded now; what could not even be listed needs a listing; what was fetched is read again."""
     await connections.share_lock(session, [connection_id])
     failure = await repository.hasten_failure(session, connection_id, failure_id)
     if failure is None:
-        return None
+        unread = await repository.find_failure(session, connection_id, failure_id)
+        if unread is not None:
+            await reindex(session, unread.id)
+        return unread
     source = await repository.find_source(session, failure.data_source_id)
     if source is not None and failure.source_kind == "":
         await enqueue_sync(session, source.id, "bootstrap", reason="retry")

@@ -80,7 +80,9 @@ def item_out(row: Row[Any]) -> ItemOut:
     word = answer_of(row)
     said = [SENTENCES[word]]
     detail = row.failure_detail or row.document_reason if row.state in {"failed", "handed"} else row.reason
-    if detail and detail != word and word not in {"indexed", "folder"}:
+    if detail == word or word in {"indexed", "folder"}:
+        detail = None
+    if detail:
         said.append(f"({detail})")
     if row.retry_at is not None:
         said.append(f"Next try: {row.retry_at:%Y-%m-%d %H:%M} UTC, after {row.attempts} so far.")
@@ -99,6 +101,7 @@ def item_out(row: Row[Any]) -> ItemOut:
     return ItemOut(
         answer=word,
         why=" ".join(said),
+        detail=detail or None,
         **{name: getattr(row, name) for name in (*names, *more)},
     )
 

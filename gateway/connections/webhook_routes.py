@@ -10,7 +10,7 @@ from connectors.kit.contract import Delivery
 from gateway.connections.vault import Vault
 from gateway.connections.vendors import require_authority
 from gateway.connections.webhook_service import receive
-from gateway.errors import InvalidRequest, TooLarge
+from gateway.errors import NotAuthenticated, TooLarge
 from gateway.http import Db
 from gateway.logs import emit
 from gateway.wire import storable
@@ -37,7 +37,7 @@ async def webhook(request: Request, db: Db, authority: str) -> Response:
         storable([(notice.route, notice.delivery_id, notice.proof) for notice in notices])
     except (ValueError, RecursionError):  # strangers write here
         emit("webhook.rejected", authority=authority, reason="malformed")
-        raise InvalidRequest("That is no notification.") from None
+        raise NotAuthenticated("That is no notification, and nothing else is taken here.") from None
     await receive(db, cast("Vault", request.app.state.vault), authority, notices, delivery)
     return Response(status_code=202)
 

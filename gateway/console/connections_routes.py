@@ -13,10 +13,10 @@ from gateway.connections import sync_repository, sync_routes
 from gateway.connections.schemas import ConnectionIn, ConnectionOut, ConnectionPatch
 from gateway.connections.sync_progress_service import progress_of
 from gateway.connections.sync_schemas import SyncIn
+from gateway.connections.sync_why_service import SENTENCES
 from gateway.connections.vendors import is_configured
 from gateway.console import rules
 from gateway.console.visits import Member, MemberForm, PageRoute, Visit, back_to
-from gateway.corpus import routes as documents
 from gateway.errors import FieldsInvalid
 
 router = APIRouter(route_class=PageRoute)
@@ -83,8 +83,8 @@ async def _shown(visit: Visit, found: ConnectionOut, item: str = "") -> dict[str
         "progress": None,
         "held": [],
         "failures": [],
-        "unread": [],
         "items": [],
+        "sentences": SENTENCES,
     }
     if found.status != "revoked":
         values |= await _looked_up(visit, found, item.strip())
@@ -97,14 +97,9 @@ async def _looked_up(visit: Visit, found: ConnectionOut, item: str) -> dict[str,
         values["progress"] = await progress_of(session, found.id)
         sources = await sync_repository.sources_of(session, found.id)
     values["held"] = (await sync_routes.list_held(visit.db, found.id, visit.principal)).items
-    failures = await sync_routes.list_failures(visit.db, found.id, visit.principal, limit=ROWS)
-    values["failures"] = failures.items
-    if sum(surface.failed for surface in values["progress"].surfaces) > len(failures.items):
-        # They were fetched, and could not be read then.
-        unread = await documents.list_documents(
-            visit.request, visit.principal, status="failed", connection_id=found.id, limit=ROWS
-        )
-        values["unread"] = unread.items
+    values["failures"] = (
+        await sync_routes.list_failures(visit.db, found.id, visit.principal, limit=ROWS)
+    ).items
     if item:
         values["items"] = await _items(visit, found.id, item)
     untouched = all(source.phase == "new" and source.last_sync_at is None for source in sources)

@@ -164,7 +164,7 @@ async def _cited(session: AsyncSession, document: Row[Any], chunk_id: UUID) -> d
     text, whole = piece or (found.text, len(found.text))
     shown: dict[str, Any] = {"chunk": found, "locator": locator, "lines": None}
     shown["excerpt"] = passages.around(text, offset if piece else start, start, end, whole)
-    if locator.get("kind") == "code":
+    if isinstance(locator.get("lineStart"), int) and isinstance(locator.get("lineEnd"), int):
         before = shown["excerpt"].before.split("\n")[-passages.CONTEXT_LINES :]
         after = shown["excerpt"].after.split("\n")[: passages.CONTEXT_LINES]
         first = int(locator["lineStart"]) - len(before) + 1

@@ -20,7 +20,7 @@ from gateway.console import (
     settings_routes,
 )
 from gateway.console.visits import LANGUAGE_COOKIE, Member, PageRoute, Visit, render, visitor, words_for
-from gateway.console.words import LANGUAGES
+from gateway.console.words import LANGUAGES, Words
 from gateway.corpus.entries_repository import MANAGED, WRITTEN
 from gateway.errors import CsrfRefused, NotAuthenticated
 from gateway.http import Db, base_url
@@ -48,7 +48,7 @@ def mount_static(app: FastAPI) -> None:
 @router.get("/")
 async def home(visit: Member) -> HTMLResponse:
     async with visit.db.tenant_session(visit.principal.mandate_id) as session:
-        stats = await insights.stats(session)
+        stats = await insights.stats(session, visit.person.id)
         troubles = await repository.troubles(session, visit.person.id)
     connections = await connections_routes.living(visit)
     syncing = [
@@ -81,9 +81,15 @@ def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict
             text = f"{name}: {words('deletions wait for your word.')}"
             found.append({"text": text, "action": words("Review"), "address": here})
         if failures:
-            text = f"{name}: {failures} {words('items could not be read.')}"
+            text = (
+                f"{name}: {_counted(words, failures, 'item could not be read.', 'items could not be read.')}"
+            )
             found.append({"text": text, "action": words("See the failures"), "address": f"{here}#failures"})
     return found
+
+
+def _counted(words: Words, number: int, one: str, many: str) -> str:
+    return f"{number} {words(one if number == 1 else many)}"
 
 
 def _attention(visit: Visit, troubles: Row[Any]) -> list[dict[str, str]]:
@@ -91,10 +97,14 @@ def _attention(visit: Visit, troubles: Row[Any]) -> list[dict[str, str]]:
     words = visit.words
     found: list[dict[str, str]] = []
     if troubles.failed:
-        text = f"{troubles.failed} {words('documents could not be indexed.')}"
+        text = _counted(
+            words, troubles.failed, "document could not be indexed.", "documents could not be indexed."
+        )
         found.append({"text": text, "action": words("Look at them"), "address": "/knowledge?status=error"})
-    if troubles.waiting:
-        text = f"{troubles.waiting} {words('jobs wait for a larger budget.')}"
+    if troubles.waiting and visit.principal.is_admin:
+        text = _counted(
+            words, troubles.waiting, "job waits for a larger budget.", "jobs wait for a larger budget."
+        )
         found.append({"text": text, "action": words("Raise the budget"), "address": "/settings#policy"})
     return found
 

@@ -10,7 +10,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFail
 from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 
-from connectors.kit.contract import ContainerForbidden, VendorUnavailable
+from connectors.kit.contract import ContainerForbidden, ItemFailed, VendorUnavailable
 from gateway.connections import service as connections
 from gateway.connections import sync_repository as repository
 from gateway.connections.places import policy_of
@@ -134,4 +134,6 @@ def name_of(error: Exception) -> str:
         return error.code
     if isinstance(error, ContainerForbidden):
         return "forbidden"
+    if isinstance(error, ItemFailed):
+        return error.reason
     return "unavailable" if type(error) is VendorUnavailable else type(error).__name__

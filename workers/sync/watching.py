@@ -36,7 +36,8 @@ async def renew(
     surface: Surface,
     now: Any,
 ) -> None:
-    if not settings.public_url or settings.secret_key is None:
+    reached_at = settings.push_url or settings.public_url
+    if not reached_at or settings.secret_key is None:
         return
     vault = Vault.of(settings)
     async with db.tenant_session(mandate_id) as session:
@@ -45,7 +46,7 @@ async def renew(
     if rested and all(watch.expires_at - now > SOON for watch in known):
         return
     _looked[source.id] = time.monotonic()
-    url = f"{settings.public_url.rstrip('/')}{API_PREFIX}/webhooks/{source.authority}"
+    url = f"{reached_at.rstrip('/')}{API_PREFIX}/webhooks/{source.authority}"
     try:
         wanted = await surface.watch(url, known)
     except ConnectorError as error:

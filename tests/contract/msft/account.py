@@ -29,7 +29,7 @@ def client_of(sandbox: RunningSandbox) -> Client:
 
 
 def answer_consent(url: str, *, user: str = ADA, decision: str = "accept") -> dict[str, str]:
-    with httpx.Client(trust_env=False) as browser:
+    with httpx.Client(verify=False, trust_env=False) as browser:
         back = click_consent(browser, url, user=user, decision=decision)
     return dict(parse_qsl(back.query.decode()))
 

@@ -65,15 +65,19 @@ def test_faults_by_path_count_and_rhythm(graph: Graph, msft_control: Control) ->
 def test_a_bad_day_that_makes_no_sense_is_refused_at_once(
     graph: Graph, msft_sandbox: RunningSandbox, fault: Any
 ) -> None:
-    answer = httpx.post(f"{msft_sandbox.control_url}/faults", json=fault, trust_env=False)
+    answer = httpx.post(f"{msft_sandbox.control_url}/faults", json=fault, trust_env=False, verify=False)
     assert answer.status_code == 400
     assert graph.ask("/me").status_code == 200
 
 
 def test_seeds_and_questions_that_make_no_sense_are_refused(msft_sandbox: RunningSandbox) -> None:
-    asked = httpx.get(f"{msft_sandbox.control_url}/requests", params={"path": "("}, trust_env=False)
+    asked = httpx.get(
+        f"{msft_sandbox.control_url}/requests", params={"path": "("}, trust_env=False, verify=False
+    )
     assert asked.status_code == 400
-    answer = httpx.post(f"{msft_sandbox.control_url}/reset", json={"seed": "mustard"}, trust_env=False)
+    answer = httpx.post(
+        f"{msft_sandbox.control_url}/reset", json={"seed": "mustard"}, trust_env=False, verify=False
+    )
     assert answer.status_code == 400
 
 

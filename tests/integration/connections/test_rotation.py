@@ -1,9 +1,6 @@
 """The key of the house is changed while everybody reads: not one read fails."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -15,7 +12,7 @@ from gateway.connections.tokens import Kept, open_tokens, seal_tokens
 from gateway.connections.vault import SealBroken, Vault
 from gateway.connections.vault_service import rotate
 from gateway.db import new_id
-from tests.fixtures.processes import REPOSITORY
+from tests.fixtures import preloaded
 from tests.integration.connections.conftest import SECRET_KEY
 
 ROWS = 10_000
@@ -83,21 +80,13 @@ async def test_the_command_rotates(scratch, tmp_path):
     try:
         mandate = await make_mandate(db)
         [connection_id] = await fill(db, Vault(SECRET_KEY), mandate, 1)
-        done = await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, "-m", "gateway", "secrets", "rotate"],
-            cwd=REPOSITORY,
-            env={
-                "PATH": os.environ["PATH"],
-                "CATCHMENT_DATABASE_URL": scratch.runtime_url,
-                "CATCHMENT_SECRET_KEY": NEW_KEY,
-                "CATCHMENT_PREVIOUS_SECRET_KEYS": SECRET_KEY,
-                "CATCHMENT_DATA_DIR": str(tmp_path),
-            },
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        where = {
+            "CATCHMENT_DATABASE_URL": scratch.runtime_url,
+            "CATCHMENT_SECRET_KEY": NEW_KEY,
+            "CATCHMENT_PREVIOUS_SECRET_KEYS": SECRET_KEY,
+            "CATCHMENT_DATA_DIR": str(tmp_path),
+        }
+        done = await asyncio.to_thread(preloaded.run, "secrets", "rotate", **where)
         assert done.returncode == 0, done.stderr
         assert "1 values are sealed with the current key now." in done.stdout
         async with db.tenant_session(mandate.id) as session:

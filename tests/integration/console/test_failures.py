@@ -36,5 +36,5 @@ async def test_what_was_fetched_and_could_not_be_read_is_a_failure_too(
     browser = await sign_in(mandate.id, mandate.users["owner"])
     page = await browser.get(f"/connections/{made}")
     assert "No failures." not in page.text
-    assert f'action="/knowledge/{hostile.document_id}/reindex"' in page.text
+    assert f'action="/connections/{made}/failures/{hostile.document_id}/retry"' in page.text
     assert "<script>alert" not in page.text

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from gateway.console.activity import LogFilter, last_lines
 from gateway.console.words import Words, chosen_language
+from gateway.db import Database
 from tests.fixtures.tenants import SignIn, TestMandate
 from tests.integration.console.conftest import HOSTILE, Seen
+from tests.integration.console.test_rules import connection_of
 
 CONSOLE = Path(__file__).parents[3] / "gateway" / "console"
 PAGES = ("/", "/connections", "/knowledge", "/knowledge/new", "/search", "/ask", "/insights", "/settings")
@@ -45,6 +47,30 @@ async def test_a_member_sees_no_admin_controls_and_is_refused(sign_in: SignIn, m
     refused = await browser.post("/settings/policy", data={"csrf_token": _token(settings)})
     assert refused.status_code == 403
     assert "auth.forbidden" in refused.text
+
+
+async def test_home_counts_what_its_visitor_may_see_and_offers_no_button_that_leads_nowhere(
+    sign_in: SignIn, db: Database, mandate: TestMandate, hostile: Seen
+) -> None:
+    async with db.tenant_session(mandate.id) as session:
+        await session.execute(
+            text("UPDATE document SET scope = 'personal', status = 'failed' WHERE id = :id"),
+            {"id": hostile.document_id},
+        )
+        await session.execute(
+            text(
+                "INSERT INTO job (mandate_id, id, kind, lane, status, document_id, reason) "
+                "VALUES (:mandate, :id, 'ingest', 'interactive', 'pending', :id, 'budget')"
+            ),
+            {"mandate": mandate.id, "id": hostile.document_id},
+        )
+    theirs = await (await sign_in(mandate.id, mandate.users["member"])).get("/")
+    assert "Nothing here yet" in theirs.text
+    assert "budget" not in theirs.text
+    own = await (await sign_in(mandate.id, mandate.users["owner"])).get("/")
+    assert "1 document could not be indexed." in own.text
+    assert "1 job waits for a larger budget." in own.text
+    assert "Nothing here yet" not in own.text
 
 
 async def test_hostile_names_stay_text_wherever_a_document_is_shown(
@@ -159,6 +185,37 @@ async def test_the_language_is_chosen_by_cookie_profile_and_browser(
     assert chosen_language(None, None, "fr") == "en"
 
 
+async def test_who_is_refused_is_told_so_in_german(
+    client: httpx.AsyncClient, sign_in: SignIn, mandate: TestMandate
+) -> None:
+    german = {"Accept-Language": "de"}
+    used = await client.get("/login?token=used", headers=german)
+    assert "Dieser Link wurde schon benutzt oder ist abgelaufen." in used.text
+    assert "Die Sitzung ist beendet" in (await client.get("/knowledge", headers=german)).text
+    member = await sign_in(mandate.id, mandate.users["member"])
+    assert "Diese Seite ist für Admins des Mandats." in (await member.get("/activity", headers=german)).text
+
+
+async def test_a_connection_that_waits_for_consent_is_not_called_busy(
+    sign_in: SignIn, db: Database, mandate: TestMandate
+) -> None:
+    made = await connection_of(db, mandate, "owner", state="pending")
+    browser = await sign_in(mandate.id, mandate.users["owner"])
+    for path in ("/connections", f"/connections/{made}"):
+        assert ">wartet auf Zustimmung<" in (await browser.get(path, headers={"Accept-Language": "de"})).text
+
+
+async def test_where_nothing_is_there_yet_the_pages_say_what_comes_first(
+    sign_in: SignIn, mandate: TestMandate
+) -> None:
+    browser = await sign_in(mandate.id, mandate.users["owner"])
+    connections = (await browser.get("/connections")).text
+    assert "CATCHMENT_MSFT_CLIENT_ID" in connections
+    assert "What do you want to connect?" not in connections
+    assert "Widen the filters" not in (await browser.get("/knowledge")).text
+    assert "Widen the filters" in (await browser.get("/knowledge?q=nowhere")).text
+
+
 def _spoken() -> set[str]:
     """Every English text that a template or a route asks the dictionary for."""
     found: set[str] = set()
@@ -176,10 +233,22 @@ def test_every_word_of_the_console_has_a_german_one() -> None:
 
 def test_every_name_of_our_vocabulary_is_put_into_words() -> None:
     from connectors.registry import SURFACES
+    from gateway.connections.purge_repository import _STORES
     from gateway.ingestion.schemas import SOURCE_KINDS
 
     names = {*SOURCE_KINDS, *SURFACES, *(part for parts in SURFACES.values() for part in parts)}
+    names |= {*_STORES, "event", "account", "upload", "object"}  # what a receipt counts
     assert sorted(names - set(json.loads((CONSOLE / "german.json").read_text()))) == []
+
+
+def test_why_something_is_not_here_is_said_in_german_and_never_in_words_of_ours() -> None:
+    from gateway.connections.sync_why_service import SENTENCES
+    from gateway.corpus.service import _REASONS
+
+    english = json.loads((CONSOLE / "english.json").read_text())
+    german = json.loads((CONSOLE / "german.json").read_text())
+    assert sorted({*SENTENCES.values(), *_REASONS} - set(german)) == []
+    assert [name for name in _REASONS if "_" in name and "_" in english.get(name, name)] == []
 
 
 def test_the_log_shows_a_mandate_only_its_own_lines(tmp_path: Path) -> None:

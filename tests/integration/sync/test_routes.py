@@ -143,6 +143,16 @@ async def test_why_answers_for_what_a_vendor_listed(bank, door):
         assert "cannot be read" in found["answer"]
 
 
+async def test_an_id_is_found_as_the_vendor_shows_it(bank, door):
+    """People copy `8612e7ab6` out of ClickUp's address bar; we keep it as a task's."""
+    bank.world.create("task/8612e7ab6", "Paint the bridge.")
+    await bank.sync()
+    for asked, found in (("8612e7ab6", 1), ("task/8612e7ab6", 1), ("7ab6", 0), ("%", 0)):
+        items = (await door.get(path(bank, "items"), params={"externalId": asked})).json()["items"]
+        why = (await door.get("/v1/why", params={"externalId": asked})).json()
+        assert (len(items), why["found"]) == (found, bool(found)), asked
+
+
 async def test_failures_are_listed_and_retried(bank, door):
     for name in "abc":
         bank.world.create(name, f"File {name}.")
@@ -163,6 +173,31 @@ async def test_failures_are_listed_and_retried(bank, door):
     assert await bank.corpus() == {"a": "File a."}
     other = "00000000-0000-7000-8000-000000000001"
     assert (await door.post(path(bank, f"failures/{other}/retry"))).status_code == 404
+
+
+async def test_what_was_fetched_and_could_not_be_read_is_a_failure_like_any_other(bank, door):
+    bank.world.create("locked", "File.")
+    bank.world.broken["locked"] = "locked"
+    bank.world.create("void", "")
+    bank.world.create("whole", "Text.")
+    await bank.sync()
+    first = (await door.get(path(bank, "failures"), params={"limit": 1})).json()
+    rest = (await door.get(path(bank, "failures"), params={"limit": 1, "cursor": first["nextCursor"]})).json()
+    assert rest["nextCursor"] is None
+    failures = {one["externalId"]: one for one in [*first["items"], *rest["items"]]}
+    assert set(failures) == {"locked", "void"}
+    void = failures["void"]
+    assert (void["reason"], void["detail"], void["attempts"]) == ("empty", "the file has no bytes", 1)
+    assert (void["surface"], void["retryAt"]) == ("sharepoint", None)
+    [source] = (await door.get(f"/v1/connections/{bank.connection_id}")).json()["sources"]
+    assert source["failures"] == 2
+
+    answer = await door.post(path(bank, f"failures/{void['id']}/retry"))
+    assert (answer.status_code, answer.json()["externalId"]) == (202, "void")
+    assert len(await bank.rows("SELECT 1 FROM job WHERE kind = 'ingest' AND status = 'pending'")) == 1
+    await bank.drain()
+    again = (await door.get(path(bank, "failures"))).json()["items"]
+    assert {one["externalId"] for one in again} == {"locked", "void"}
 
 
 async def test_held_deletions_are_shown_and_approved(bank, door):
@@ -201,6 +236,17 @@ async def test_progress_as_json_and_as_a_stream(bank, door):
     events = [block.split("\n") for block in stream.text.strip().split("\n\n")]
     assert [lines[0] for lines in events] == ["event: progress", "event: done"]
     assert json.loads(events[0][1].removeprefix("data: "))["surfaces"][0]["indexed"] == 3
+
+
+async def test_a_first_sync_that_is_being_prepared_is_not_done(bank, door, monkeypatch):
+    monkeypatch.setattr(sync_routes, "WATCH_SECONDS", 0.2)
+    monkeypatch.setattr(sync_routes, "LOOK_SECONDS", 0.05)
+    await bank.rows("DELETE FROM data_source RETURNING 1")
+    for state, last in (("active", "event: progress"), ("pending", "event: done")):
+        await bank.rows("UPDATE connection SET state = :state RETURNING 1", state=state)
+        stream = await door.get(path(bank, "progress"), headers={"Accept": "text/event-stream"})
+        told = [line for line in stream.text.split("\n") if line.startswith("event: ")]
+        assert told[-1] == last, state
 
 
 async def test_progress_counts_what_waits(bank, door):

@@ -43,6 +43,15 @@ async def test_a_refused_subscription_costs_nothing(public, capsys):
     assert "ingestion.connection.watch.failed" in capsys.readouterr().out
 
 
+async def test_vendors_may_have_an_address_of_their_own_to_push_to(public, bank):
+    bank.bench.runner.settings = bank.bench.settings.model_copy(
+        update={"public_url": None, "push_url": "http://127.0.0.1:1"}
+    )
+    public.world.create("f", "One.")
+    await public.sync()
+    assert public.world.requests["watch"] == 1
+
+
 async def test_without_a_public_address_nobody_subscribes(bank):
     bank.world.create("f", "One.")
     await bank.sync()
