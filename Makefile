@@ -10,6 +10,9 @@ PORT ?= 8440
 DATA_DIR ?= .catchment
 ARGS ?=
 
+# Tests start a hundred processes. Where byte code may not be kept, each of them compiles the product again.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 STAMP := .venv/.installed
 PYTEST := $(BIN)/python -m pytest -p tests.fixtures.no_skips

@@ -54,6 +54,9 @@ async def chromium() -> AsyncIterator[Browser]:
 async def window(browser: Browser, eye: Eye, **options: Any) -> AsyncIterator[Page]:
     context: BrowserContext = await browser.new_context(**options)
     context.set_default_timeout(30_000)
+    context.set_default_navigation_timeout(
+        120_000
+    )  # a host may stand still for half a minute; how fast pages are has a test of its own
     context.on("page", eye.watch)
     try:
         yield await context.new_page()

@@ -27,6 +27,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "bell": "the doorbell",
         "events": "domain events",
         "consumer": "the one consumer of them",
+        "snapshots": "a user, a mandate, a feature in a few words",
         "benchmark": "the rate of the whole path",
     },
     "corpus": {
@@ -288,7 +289,7 @@ def test_commits_happen_at_the_edge() -> None:
 
 def test_only_the_facade_writes_documents() -> None:
     """Callers of the functions that write the idempotency columns; the exact list is the point."""
-    writers = {"insert_documents", "renew_documents", "renew_revision"}
+    writers = {"insert_documents", "renew_documents", "renew_revisions"}
     callers = {
         _name(file)
         for file in _files(*PACKAGES)
