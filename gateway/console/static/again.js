@@ -1,14 +1,17 @@
-// Reads the page once more, unless its reader is already on the way elsewhere, because a reload would call them back, or is
-// writing into it, because a reload would take their words away.
-let leaving = false;
-addEventListener("beforeunload", () => { leaving = true; });
-addEventListener("pageshow", () => { leaving = false; });
-
-function writing() {
-  const fields = [...document.querySelectorAll("input, textarea")];
+// Reads the page once more, in place: a reload could get in the way of who is going elsewhere, and would lose their scroll position.
+// Who is writing into it keeps the page as it is, because their words would go with it.
+function writing(main) {
+  const fields = [...main.querySelectorAll("input, textarea")];
   return fields.some((field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked);
 }
 
-export function readAgain() {
-  if (!leaving && !writing()) location.reload();
+export async function readAgain(enliven) {
+  const answer = await fetch(location.href).catch(() => null);
+  if (!answer) setTimeout(() => readAgain(enliven), 5000); // the gateway may be on its way back
+  if (!answer?.ok || answer.redirected) return; // the next click says why
+  const read = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+  const shown = document.querySelector("main");
+  if (!read || writing(shown)) return;
+  shown.replaceChildren(...read.childNodes);
+  enliven(shown);
 }

@@ -4,7 +4,7 @@ import { startAnswer } from "/static/answer.js";
 import { followLog } from "/static/activity.js";
 import { followProgress } from "/static/progress.js";
 
-export function localTimes(root) {
+function localTimes(root) {
   const language = document.documentElement.lang;
   const format = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
   const exact = new Intl.DateTimeFormat(language, { dateStyle: "short", timeStyle: "medium" });
@@ -16,10 +16,15 @@ export function localTimes(root) {
   }
 }
 
-localTimes(document);
-for (const card of document.querySelectorAll("[data-ask]")) startAnswer(card);
-for (const table of document.querySelectorAll("[data-stream]")) followLog(table, localTimes);
-for (const section of document.querySelectorAll("[data-progress]")) followProgress(section);
-for (const waiting of document.querySelectorAll("[data-refresh]")) {
-  setTimeout(readAgain, 1000 * Number(waiting.dataset.refresh));
+function enliven(root) {
+  const again = () => readAgain(enliven);
+  localTimes(root);
+  for (const card of root.querySelectorAll("[data-ask]")) startAnswer(card);
+  for (const table of root.querySelectorAll("[data-stream]")) followLog(table, localTimes);
+  for (const section of root.querySelectorAll("[data-progress]")) followProgress(section, again);
+  for (const waiting of root.querySelectorAll("[data-refresh]")) {
+    setTimeout(again, 1000 * Number(waiting.dataset.refresh));
+  }
 }
+
+enliven(document);

@@ -1,7 +1,5 @@
 // Bars that move while a connection syncs; when everything is done the page is read once more.
-import { readAgain } from "/static/again.js";
-
-export function followProgress(section) {
+export function followProgress(section, again) {
   const source = new EventSource(section.dataset.progress);
   let ran = false;
 
@@ -28,7 +26,9 @@ export function followProgress(section) {
     }
     if (running) ran = true;
     section.dataset.state = running ? "running" : "done";
-    if (!running && ran) readAgain();
+    if (running || !ran) return;
+    source.close(); // the page that is read again has one of its own
+    again();
   }
 
   source.addEventListener("progress", show);
