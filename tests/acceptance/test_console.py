@@ -269,7 +269,9 @@ async def test_failures_are_named_and_retried_and_held_deletions_wait(
         await synced(page)
         failure = page.locator("tr", has_text=broken["name"]).last
         await expect(failure.get_by_role("button", name="Retry")).to_be_visible()
-        assert await page.evaluate("window.untouched"), "the page was loaded anew, over whoever was leaving it"
+        assert await page.evaluate("window.untouched"), (
+            "the page was loaded anew, over whoever was leaving it"
+        )
         await page.goto(f"{running.url}/")
         await expect(page.get_by_role("link", name="See the failures")).to_be_visible()
 
