@@ -18,6 +18,7 @@ import pytest
 
 from gateway.corpus.child import ChildFailed, ChildPool, Limits, PoolUnavailable, launch
 from gateway.corpus.child.frames import MESSAGE_BYTES
+from tests.fixtures.run import RUN_DIR
 
 MIB = 1 << 20
 HANDLER = "tests.integration.corpus.hostile_handler"
@@ -461,4 +462,11 @@ async def a_child_since(before: set[psutil.Process]) -> set[psutil.Process]:
 
 
 def _offspring() -> set[psutil.Process]:
-    return set(psutil.Process().children(recursive=True))
+    """What descends from this process, but for the run's stores: with every connection of any test a backend comes and goes."""
+    holder = Path(os.environ[RUN_DIR]) / "holder.pid"
+    stores = int(holder.read_text()) if holder.exists() else None
+    found = set[psutil.Process]()
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # ended while we looked
+            found |= {child, *child.children(recursive=True)} if child.pid != stores else set()
+    return found
