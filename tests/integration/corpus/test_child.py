@@ -355,7 +355,6 @@ async def test_the_next_worker_finds_the_fork_server_empty():
     before = _offspring()
     task = asyncio.create_task(first.run({"do": "loop"}, b"x", isolated=True))
     busy = await a_child_since(before)
-    control = os.dup(launched.control.fileno())
     task.cancel()
     asyncio.get_running_loop().remove_reader(launched.control)  # the first is dead and reads nothing any more
     async with ChildPool(HANDLER, size=2, limits=LIMITS, launched=launched) as second:
@@ -363,7 +362,6 @@ async def test_the_next_worker_finds_the_fork_server_empty():
         assert not exists(Path(record["environment"]["HOME"]))
         assert await second.run({"do": "three_records"}, b"x", isolated=True)
         assert await second.run({"do": "three_records"}, b"x", isolated=False)
-    os.close(control)
 
 
 async def test_a_kill_from_outside_is_not_blamed_on_the_file():
