@@ -4,6 +4,7 @@ Titles, tags and metadata lose what the text would lose; an address keeps its wa
 id is left as it is: it must still name the same thing at the next sync.
 """
 
+import mimetypes
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -40,9 +41,13 @@ class Descriptions:
         return {name: value for name, value in changed.items() if value != fields[name]}
 
     def title(self, title: str) -> str:
-        """Often a file name: its ending says what it is and must survive."""
+        """Often a file name: its ending says what it is and must survive. What merely looks like one (`.ch` of an address, the
+        end of a password) must not.
+        """
         suffix = _SUFFIX.search(title)
-        return self.text(title[: suffix.start()]) + suffix.group() if suffix else self.text(title)
+        if suffix and mimetypes.guess_type(f"file{suffix.group()}", strict=False)[0]:
+            title = self.text(title[: suffix.start()]) + suffix.group()
+        return self.text(title)
 
     def text(self, text: str) -> str:
         text = self._without_secrets(text)

@@ -29,6 +29,20 @@ def test_no_canary_is_left_in_a_title_a_tag_or_metadata(canary: Canary) -> None:
     assert masked["title"].endswith(".pdf")
 
 
+@pytest.mark.parametrize(
+    ("title", "hidden"),
+    [
+        ("Contract of petra.muster@firma.ch", "firma"),
+        ("Contract of petra.muster@firma.com", "firma"),
+        ("petra.muster@firma.md", "firma"),
+        ("Server 192.168.1.100", "168"),
+        ("password=S3cr3tQ.Zx9q1", "Zx9q1"),
+    ],
+)
+def test_the_end_of_an_address_or_a_password_is_no_ending_of_a_file(title: str, hidden: str) -> None:
+    assert hidden not in words(personal_data=True).masked({"title": title})["title"]
+
+
 def test_a_name_says_what_its_value_is() -> None:
     masked = words().masked({"metadata": {"password": "Winter!Sun42", "pages": 12, "kind": "letter"}})
     assert masked["metadata"]["password"].startswith("[secret:")
