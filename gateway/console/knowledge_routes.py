@@ -124,7 +124,7 @@ async def document(
     chunk: UUID | None = None,
     after: Annotated[int, Query(ge=-1)] = -1,
 ) -> HTMLResponse:
-    principal = visit.principal
+    principal = await service.caller_at(visit.db, document_id, visit.principal)
     async with visit.db.tenant_session(principal.mandate_id) as session:
         row = await service.readable(session, document_id, principal)
         chunks = await corpus.list_chunks(session, document_id, limit=CHUNKS_SHOWN + 1, after=after)

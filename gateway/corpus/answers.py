@@ -27,9 +27,10 @@ from gateway.corpus.context_schemas import (
 from gateway.corpus.embedders import Embedder
 from gateway.corpus.search import Reranker
 from gateway.corpus.secrets import without_secrets
-from gateway.db import Database, new_id
+from gateway.db import COMMONS, Database, new_id
 from gateway.errors import NotFound, StoreUnavailable
 from gateway.insights import repository
+from gateway.insights import service as insights
 from gateway.logs import emit
 from gateway.tenancy.principal import Principal
 
@@ -187,12 +188,17 @@ def _shortened(text: str) -> str:
 async def _kept(db: Database, turn: Turn, speech: _Speech) -> bool:
     # Not on the loop: looking for secrets in a long answer takes its time.
     said = await asyncio.to_thread(_storable, "".join(speech.said))
+    mandate_id = turn.principal.mandate_id
+    shared = [passage.citation.chunk_id for passage in turn.passages if passage.layer == "global"]
     try:
-        async with db.tenant_session(turn.principal.mandate_id) as session:
-            return bool(said) and await _keep(session, turn, said, speech)
+        async with db.tenant_session(mandate_id) as session:
+            kept = bool(said) and await _keep(session, turn, said, speech)
+        if kept and shared:
+            await insights.cite_commons(db, mandate_id, str(turn.id), shared)
     except StoreUnavailable as error:  # the words are out; only remembering them failed
         emit("house.store.unavailable", component="answers", error=type(error).__name__)
         return False
+    return kept
 
 
 async def _keep(session: AsyncSession, turn: Turn, said: str, speech: _Speech) -> bool:
@@ -228,7 +234,7 @@ def _storable(text: str) -> str:
 
 
 async def conversation(
-    session: AsyncSession,
+    db: Database,
     conversation_id: UUID,
     principal: Principal,
     *,
@@ -236,13 +242,22 @@ async def conversation(
     after: tuple[datetime, UUID] | None,
 ) -> list[TurnOut]:
     """The newest turns, newest first, each with what it was given."""
-    turns = await _turns(session, conversation_id, principal, limit=limit, after=after)
-    if not turns and after is None:
-        raise NotFound(f"There is no conversation {conversation_id} of yours.")
-    cited: dict[str, list[UUID]] = {}
-    for row in await repository.cited_chunks(session, [str(turn.turn_id) for turn in turns]):
-        cited.setdefault(row.turn_id, []).append(row.chunk_id)
-    return [turn.model_copy(update={"chunk_ids": cited.get(str(turn.turn_id), [])}) for turn in turns]
+    mandate_id = principal.mandate_id
+    async with db.tenant_session(mandate_id) as session:
+        turns = await _turns(session, conversation_id, principal, limit=limit, after=after)
+        if not turns and after is None:
+            raise NotFound(f"There is no conversation {conversation_id} of yours.")
+        cited = await repository.cited_chunks(session, [str(turn.turn_id) for turn in turns])
+    in_commons = {
+        insights.turn_in_commons(mandate_id, str(turn.turn_id)): str(turn.turn_id) for turn in turns
+    }
+    async with db.tenant_session(COMMONS) as session:
+        shared = await repository.cited_chunks(session, list(in_commons))
+    chunks: dict[str, list[UUID]] = {}
+    for row in (*cited, *shared):
+        turn_id: str = row.turn_id
+        chunks.setdefault(in_commons.get(turn_id, turn_id), []).append(row.chunk_id)
+    return [turn.model_copy(update={"chunk_ids": chunks.get(str(turn.turn_id), [])}) for turn in turns]
 
 
 async def _turns(

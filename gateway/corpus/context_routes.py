@@ -79,14 +79,13 @@ async def get_conversation(
     cursor: Cursor = None,
 ) -> Page[TurnOut]:
     """The newest turns of a conversation of one's own, oldest first, with what each was given; the cursor leads back."""
-    async with db.tenant_session(principal.mandate_id) as session:
-        turns = await answers.conversation(
-            session,
-            conversation_id,
-            principal,
-            limit=limit + 1,
-            after=decode_cursor(cursor) if cursor else None,
-        )
+    turns = await answers.conversation(
+        db,
+        conversation_id,
+        principal,
+        limit=limit + 1,
+        after=decode_cursor(cursor) if cursor else None,
+    )
     shown = turns[:limit]
     earlier = encode_cursor(shown[-1].created_at, shown[-1].turn_id) if len(turns) > limit else None
     return Page(items=shown[::-1], next_cursor=earlier)

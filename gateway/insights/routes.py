@@ -114,5 +114,4 @@ async def stats(db: Db, principal: Reader) -> StatsOut:
 @router.post("/citations")
 async def record_citations(db: Db, wanted: CitationsIn, principal: Writer) -> CitationsOut:
     """An agent says which chunks a turn was given: of those it may see. Twice counts once."""
-    async with db.tenant_session(principal.mandate_id) as session:
-        return await service.record_citations(session, wanted, principal)
+    return await service.record_citations(db, wanted, principal)

@@ -1,13 +1,15 @@
 """Who may look at what was asked, how citations are recorded, and how long all of it is kept."""
 
+import hashlib
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from gateway.db import Database
+from gateway.db import COMMONS, Database
 from gateway.errors import InvalidRequest, NotAllowed
 from gateway.ingestion import repository as ingestion
 from gateway.insights import repository, spend_repository
@@ -47,18 +49,44 @@ def asker(principal: Principal) -> UUID | None:
     return principal.user_id
 
 
-async def record_citations(session: AsyncSession, wanted: CitationsIn, principal: Principal) -> CitationsOut:
-    found = await repository.citable(session, wanted.chunk_ids, principal.user_id)
-    recorded = await repository.add_citations(
-        session,
-        wanted.turn_id,
-        [(row.chunk_id, row.document_id) for row in found],
-        user_id=principal.user_id,
-        agent_deployment_id=wanted.agent_deployment_id,
-    )
+async def record_citations(db: Database, wanted: CitationsIn, principal: Principal) -> CitationsOut:
+    async with db.tenant_session(principal.mandate_id) as session:
+        found = await repository.citable(session, wanted.chunk_ids, principal.user_id)
+        recorded = await repository.add_citations(
+            session,
+            wanted.turn_id,
+            [(row.chunk_id, row.document_id) for row in found],
+            user_id=principal.user_id,
+            agent_deployment_id=wanted.agent_deployment_id,
+        )
     known = {row.chunk_id for row in found}
     unknown = [chunk for chunk in dict.fromkeys(wanted.chunk_ids) if chunk not in known]
+    if unknown and principal.mandate_id != COMMONS:
+        shared, new = await cite_commons(db, principal.mandate_id, wanted.turn_id, unknown)
+        unknown = [chunk for chunk in unknown if chunk not in shared]
+        recorded += new
     return CitationsOut(turn_id=wanted.turn_id, recorded=recorded, unknown=unknown)
+
+
+async def cite_commons(
+    db: Database, mandate_id: UUID, turn_id: str, chunk_ids: Collection[UUID]
+) -> tuple[set[UUID], int]:
+    """Counts a turn's citations of what is everybody's, where it lies; which chunks are there, and how many counts are new."""
+    async with db.tenant_session(COMMONS) as session:
+        found = await repository.citable(session, chunk_ids, None)
+        new = await repository.add_citations(
+            session,
+            turn_in_commons(mandate_id, turn_id),
+            [(row.chunk_id, row.document_id) for row in found],
+            user_id=None,
+            agent_deployment_id=None,
+        )
+    return {row.chunk_id for row in found}, new
+
+
+def turn_in_commons(mandate_id: UUID, turn_id: str) -> str:
+    """Whose turn it was is nobody's business there; that it was the same one counts it once."""
+    return hashlib.sha256(f"{mandate_id} {turn_id}".encode()).hexdigest()
 
 
 async def spend(session: AsyncSession, wanted: Period) -> SpendPage:

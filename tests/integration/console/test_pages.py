@@ -6,11 +6,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from sqlalchemy import event, text
 
 from gateway.console.activity import LogFilter, last_lines
 from gateway.console.words import Words, chosen_language
-from gateway.db import Database
+from gateway.corpus.loading import ReadyDocument, load_documents
+from gateway.db import COMMONS, Database
+from gateway.tenancy import service as tenancy
 from tests.fixtures.tenants import SignIn, TestMandate
 from tests.integration.console.conftest import HOSTILE, Seen
 from tests.integration.console.test_rules import connection_of
@@ -71,6 +74,22 @@ async def test_home_counts_what_its_visitor_may_see_and_offers_no_button_that_le
     assert "1 document could not be indexed." in own.text
     assert "1 job waits for a larger budget." in own.text
     assert "Nothing here yet" not in own.text
+
+
+async def test_what_is_everybodys_opens_at_its_citation_and_is_not_for_members_to_change(
+    app: FastAPI, sign_in: SignIn, db: Database, mandate: TestMandate
+) -> None:
+    words = "Beekeepers register every hive."
+    law = ReadyDocument(texts=(words,), source_id="law", described={"title": "Law", "scope": "global"})
+    async with db.routing_session() as session:
+        await tenancy.seed_commons(session)
+    async with db.tenant_session(COMMONS) as session:
+        vectors = await app.state.embedder.embed([words])
+        loaded = await load_documents(session, app.state.embedder.model, [law], vectors)
+    browser = await sign_in(mandate.id, mandate.users["admin"])
+    page = await browser.get(f"/knowledge/{loaded.document_ids[0]}?chunk={loaded.chunk_ids[0]}")
+    assert f"<mark>{words}</mark>" in page.text
+    assert "/delete" not in page.text
 
 
 async def test_hostile_names_stay_text_wherever_a_document_is_shown(

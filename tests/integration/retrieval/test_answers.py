@@ -110,6 +110,19 @@ async def test_without_a_model_the_best_extracts_answer_and_say_so(
     assert len(answer.citations) == 1
 
 
+async def test_what_is_everybodys_is_kept_with_the_turn_that_was_given_it(
+    client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf, commons: UUID
+) -> None:
+    bees = "Beekeepers register every hive with the veterinary office of their canton."
+    law = await shelf.put(commons, "bees", bees, scope="global")
+    answer = await ask(client, mandate, "where do beekeepers register a hive")
+    turns = await client.get(
+        f"/v1/answers?conversationId={answer.done['conversationId']}", headers=mandate.auth()
+    )
+    (turn,) = turns.json()["items"]
+    assert turn["chunkIds"] == [str(law.chunk_ids[0])]
+
+
 async def test_a_password_in_a_question_is_not_kept(
     client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf, db: Database
 ) -> None:

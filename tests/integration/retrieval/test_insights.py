@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -112,6 +113,32 @@ async def test_a_chunk_that_is_not_the_callers_to_see_cannot_be_cited(
     body = {"turnId": "t", "chunkIds": [str(private.chunk_ids[0]), str(foreign.chunk_ids[0])]}
     answer = await client.post("/v1/citations", headers=mandate.auth("member"), json=body)
     assert answer.json() == {"turnId": "t", "recorded": 0, "unknown": body["chunkIds"]}
+
+
+async def test_what_is_everybodys_is_cited_where_it_lies_and_nobody_learns_by_whom(
+    db: Database,
+    client: httpx.AsyncClient,
+    mandate: TestMandate,
+    other_mandate: TestMandate,
+    shelf: Shelf,
+    commons: UUID,
+) -> None:
+    law = await shelf.put(commons, "law", "Beekeepers register every hive.", scope="global")
+    body = {"turnId": "t", "chunkIds": [str(law.chunk_ids[0])]}
+    answers = [
+        (await client.post("/v1/citations", headers=who.auth("member"), json=body)).json()
+        for who in (mandate, mandate, other_mandate)
+    ]
+    assert [(answer["recorded"], answer["unknown"]) for answer in answers] == [(1, []), (0, []), (1, [])]
+    async with db.tenant_session(commons) as session:
+        rows = list(
+            await session.execute(
+                text("SELECT * FROM citation WHERE document_id = :id"), {"id": law.document_ids[0]}
+            )
+        )
+    assert len(rows) == 2
+    assert all(row.user_id is None and row.turn_id != "t" for row in rows)
+    assert all(str(who.id) not in str(rows) for who in (mandate, other_mandate))
 
 
 async def test_never_cited_goes_page_by_page(
