@@ -61,6 +61,7 @@ class Candidates:
     def __init__(self) -> None:
         self.cosines: dict[bytes, float] = {}
         self.bm25: dict[bytes, float] = {}
+        self.weight = 0.0  # of the query's words in this mandate
         self.chunks: dict[bytes, list[int]] = {}  # numbers of the visible ones
         # which part of the query, by words, the text quotes as it stands
         self.phrases: dict[bytes, float] = {}
@@ -80,16 +81,21 @@ class Candidates:
 
     def score(self, scores: Scores) -> None:
         """Copies of a text may stand under different headings; the best of them counts."""
+        self.weight = scores.weight
         by_number = {number: text_hash for text_hash, numbers in self.chunks.items() for number in numbers}
         for number, score in scores.of(by_number).items():
             text_hash = by_number[number]
             self.bm25[text_hash] = max(score, self.bm25.get(text_hash, 0.0))
 
     def join(self, other: "Candidates") -> None:
-        """Takes in the scores of another mandate's."""
+        """Takes in the scores of another mandate's, where the same words are rarer or more frequent: BM25 counts there as what
+        it is of all the words could weigh, in this one's measure.
+        """
         self.cosines.update(other.cosines)
+        self.weight = self.weight or other.weight
+        measure = self.weight / other.weight if other.weight else 1.0
         for text_hash, score in other.bm25.items():
-            self.bm25[text_hash] = max(score, self.bm25.get(text_hash, 0.0))
+            self.bm25[text_hash] = max(score * measure, self.bm25.get(text_hash, 0.0))
         self.phrases.update(other.phrases)
 
 

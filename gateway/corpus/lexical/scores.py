@@ -46,19 +46,26 @@ class Scores:
     def __init__(self, shelf: Shelf, groups: Groups, impacts: Mapping[str, Impact], limit: int) -> None:
         self._shelf = shelf
         self._scores = np.zeros(len(shelf), np.float32)
+        self.weight = 0.0  # of the whole query here: what a text would have that says every word and nothing else
         for group, times in Counter(map(tuple, groups)).items():
             found = [impacts[term] for term in group if term in impacts]
             if found:
                 self._add(found[0] if len(found) == 1 else _highest(found, len(shelf)), times)
+            else:
+                self.weight += float(self._rarity(0, times))
         if not shelf.all_alive:
             self._scores[~shelf.servable(None)] = 0
         self.best = self._best(self._scores, limit)
 
-    def _add(self, impact: Impact, times: int) -> None:
+    def _rarity(self, holding: int, times: int) -> np.float32:
         chunks = self._shelf.chunks
         # more than there are only while rows still name a chunk that is already dead
-        holding = min(impact.holding, chunks)
-        weight = np.float32(times * math.log(1 + (chunks - holding + 0.5) / (holding + 0.5)))
+        holding = min(holding, chunks)
+        return np.float32(times * math.log(1 + (chunks - holding + 0.5) / (holding + 0.5)))
+
+    def _add(self, impact: Impact, times: int) -> None:
+        weight = self._rarity(impact.holding, times)
+        self.weight += float(weight)
         if impact.places is None:
             self._scores += weight * impact.values
         else:

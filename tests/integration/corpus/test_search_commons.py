@@ -52,6 +52,28 @@ async def test_the_commons_see_no_mandate(commons: Library, library: Library) ->
     assert "private quagga" not in [hit.text for hit in found.hits]
 
 
+async def test_what_fits_comes_first_whichever_of_both_is_small(commons: Library, library: Library) -> None:
+    """How rare a word is differs from one to the other: among few texts no word is."""
+    said = "Acme 9911 heat pump maintenance: bleed the vent and set pressure to 2.5 bar."
+    await commons.put(said, scope="global", title="Acme heat pump")
+    for number in range(100):
+        await library.put(f"Minutes of meeting {number}: {'budget holiday parking canteen'.split()[number % 4]}.")
+    await library.put("Part: Gharial pump | Note: replace seal")
+    await library.put("import foo.bar and call it with the name of the part")
+    for question in ("Acme 9911 heat pump maintenance", "bleed vent pressure bar"):
+        assert (await library.texts(question))[0] == said
+
+    own = f"{said} Ask Vera first."
+    small = await Library.open(library.db)
+    await small.put(own)
+    await small.put("Canteen opens at noon.")
+    for number in range(40):
+        await commons.put(f"Law {number}: {'tax labour rent data'.split()[number % 4]}.", scope="global")
+    first, second = (await small.find("Acme 9911 heat pump maintenance"))[:2]
+    assert {first.text, second.text} == {said, own}
+    assert second.score > 0.7
+
+
 async def test_filters_hold_for_the_commons_too(commons: Library, library: Library) -> None:
     tag = uuid4().hex
     await commons.put("tagged kudu", scope="global", tags=[tag])
