@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from gateway.corpus import search_repository as repository
 from gateway.corpus.lexical.scores import Groups
 from gateway.corpus.lexical.terms import query_terms
-from gateway.corpus.search_repository import View
+from gateway.corpus.search_repository import Text, View
 from gateway.corpus.shelves import Postings
 from gateway.readers import Connection
 
-CHECKED = 300  # chunks read per phrase, best by BM25 first
+CHECKED = 300  # chunks read at a time, best by BM25 first; on until one holds the phrase
+MOST_CHECKED = 3_000
 MOST_PHRASES = 8  # of one query; each is a look into the texts of its own
+IN_WORDS = 0.9  # what the same words in a row are worth, with other signs between them: markup, as a rule
 
 _ALIKE = {"'": "\u2018\u2019\u02bc", "-": "\u2010\u2011\u2012\u2013\u2014\u2212"}
 _UNHEARD: dict[int, str | None] = {
@@ -31,6 +33,8 @@ _UNHEARD: dict[int, str | None] = {
     **{ord(one): plain for plain, others in _ALIKE.items() for one in others},
 }
 
+_DIGRAPHS = re.compile("ae|oe|ue")
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 _QUOTED = re.compile(r"\"([^\"]{3,})\"|“([^“”]{3,})”|„([^„“”]{3,})[“”]|«([^«»]{3,})»|»([^«»]{3,})«")
 
 
@@ -52,8 +56,16 @@ def quoted_phrases(query: str, languages: Sequence[str]) -> list[Phrase]:
 
 
 def folded(text: str) -> str:
-    """As a reader hears it: without case, accents and what cannot be seen, and with one kind of apostrophe and hyphen."""
-    return " ".join(unicodedata.normalize("NFKD", text.casefold()).translate(_UNHEARD).split())
+    """As a reader hears it: without case, accents and what cannot be seen, with one kind of apostrophe and hyphen, and with one
+    letter for an umlaut, however it is written.
+    """
+    heard = " ".join(unicodedata.normalize("NFKD", text.casefold()).translate(_UNHEARD).split())
+    return _DIGRAPHS.sub(lambda found: found.group()[0], heard)
+
+
+def in_words(heard: str) -> str:
+    """The words of a folded text and nothing between them, with a space at either end."""
+    return f" {_BETWEEN_WORDS.sub(' ', heard).strip()} "
 
 
 def phrase_holders(
@@ -66,20 +78,76 @@ def phrase_holders(
     """Visible chunks that hold a phrase, with the share of the query it is. `only` are all that is visible."""
     holders: dict[int, float] = {}
     for phrase in phrases:
-        together = _together(postings, phrase.groups, only)
-        if not together:
-            continue
-        scores = postings.score(phrase.groups, 0)
-        best = scores.best_of(CHECKED, together)
-        texts = repository.read_texts(connection, view, list(best))
-        for number in _quoting(texts, phrase.text):
-            holders[number] = min(holders.get(number, 0.0) + phrase.share, 1.0)
+        look = _Look(connection, view, postings, phrase, only)
+        for number, closeness in (look.in_one() | look.across_two()).items():
+            holders[number] = min(holders.get(number, 0.0) + phrase.share * closeness, 1.0)
     return holders
 
 
-def _quoting(texts: Sequence[tuple[int, str]], phrase: str) -> list[int]:
-    wanted = folded(phrase)
-    return [number for number, text in texts if wanted in folded(text)]
+class _Look:
+    """For one phrase, in the chunks that hold all of its words."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        view: View,
+        postings: Postings,
+        phrase: Phrase,
+        only: Sequence[int] | None,
+    ) -> None:
+        self._connection, self._view, self._postings = connection, view, postings
+        self._groups, self._only = phrase.groups, only
+        self._wanted = folded(phrase.text)
+        self._words = in_words(self._wanted)
+        self._scores = postings.score(phrase.groups, 0)
+
+    def in_one(self) -> dict[int, float]:
+        numbers = self._allowed(holding_all(self._postings, self._groups)).tolist()
+        best = list(self._scores.best_of(MOST_CHECKED, numbers)) if numbers else []
+        for start in range(0, len(best), CHECKED):
+            texts = self._read(best[start : start + CHECKED])
+            if found := {text.number: near for text in texts if (near := self._closeness(text.text))}:
+                return found
+        return {}
+
+    def across_two(self) -> dict[int, float]:
+        """A sentence may begin at the end of one chunk and end in the next: then both hold it."""
+        first = self._allowed(holding_in_two(self._postings, self._groups))
+        if not len(first):
+            return {}
+        weights = self._scores.of([*first.tolist(), *(first + 1).tolist()])
+        best = sorted(first.tolist(), key=lambda one: -(weights.get(one, 0.0) + weights.get(one + 1, 0.0)))
+        texts = {
+            text.number: text for text in self._read([*best[:CHECKED], *(one + 1 for one in best[:CHECKED])])
+        }
+        found: dict[int, float] = {}
+        for one in best[:CHECKED]:
+            here, there = texts.get(one), texts.get(one + 1)
+            if here and there and here.document_id == there.document_id:
+                near = self._closeness(f"{here.text} {there.text}")
+                found |= dict.fromkeys((one, one + 1), near) if near else {}
+        return found
+
+    def _allowed(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        return numbers if self._only is None else numbers[np.isin(numbers, self._only)]
+
+    def _read(self, numbers: Sequence[int]) -> list[Text]:
+        return repository.read_texts(self._connection, self._view, numbers)
+
+    def _closeness(self, text: str) -> float:
+        heard = folded(text)
+        if self._wanted in heard:
+            return 1.0
+        return IN_WORDS if self._words.strip() and self._words in in_words(heard) else 0.0
+
+
+def _held(postings: Postings, group: Sequence[str]) -> NDArray[np.bool_]:
+    """Which places of the shelf hold one of these terms."""
+    held = np.zeros(len(postings.kept.shelf), np.bool_)
+    for term in group:
+        if (impact := postings.impact(term)) is not None:
+            held[impact.held_at()] = True
+    return held
 
 
 def holding_all(postings: Postings, groups: Groups) -> NDArray[np.int64]:
@@ -87,14 +155,21 @@ def holding_all(postings: Postings, groups: Groups) -> NDArray[np.int64]:
     shelf = postings.kept.shelf
     places = np.full(len(shelf), bool(groups))
     for group in groups:
-        holding = np.zeros(len(shelf), np.bool_)
-        for term in group:
-            if (impact := postings.impact(term)) is not None:
-                holding[impact.held_at()] = True
-        places &= holding
+        places &= _held(postings, group)
     return shelf.chunk_numbers[places]
 
 
-def _together(postings: Postings, groups: Groups, only: Sequence[int] | None) -> list[int]:
-    together = holding_all(postings, groups)
-    return (together if only is None else together[np.isin(together, only)]).tolist()
+def holding_in_two(postings: Postings, groups: Groups) -> NDArray[np.int64]:
+    """Numbers of the chunks that have every word together with the next one, but neither alone. Whether it is the next one of
+    the same document only its text tells.
+    """
+    numbers = postings.kept.shelf.chunk_numbers
+    first = np.flatnonzero(np.diff(numbers) == 1)
+    together = np.full(len(first), len(groups) > 1)
+    here, there = together.copy(), together.copy()
+    for group in groups:
+        held = _held(postings, group)
+        here &= held[first]
+        there &= held[first + 1]
+        together &= held[first] | held[first + 1]
+    return numbers[first[together & ~here & ~there]]

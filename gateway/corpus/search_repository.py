@@ -118,7 +118,7 @@ def statements(given: tuple[str, ...]) -> Statements:
             CROSS JOIN {sources}
             """.encode(),
         texts=f"""
-            SELECT c.number, concat_ws(E'\n', c.title, c.text) FROM {_CHUNKS}
+            SELECT c.number, concat_ws(E'\n', c.title, c.text), c.document_id FROM {_CHUNKS}
             WHERE c.mandate_id = %(mandate_id)s AND c.number = ANY(%(numbers)s::bigint[]) AND {view}
             """.encode(),
     )
@@ -397,9 +397,17 @@ def nearest_allowed(connection: Connection, view: View, space: Space, limit: int
     return cast("list[Neighbour]", cursor.fetchall())
 
 
-def read_texts(connection: Connection, view: View, numbers: Sequence[int]) -> list[tuple[int, str]]:
+class Text(NamedTuple):
+    """A chunk's title and text, as they are searched."""
+
+    number: int
+    text: str
+    document_id: UUID
+
+
+def read_texts(connection: Connection, view: View, numbers: Sequence[int]) -> list[Text]:
     cursor = connection.execute(view.sql.texts, {**view.parameters, "numbers": list(numbers)})
-    return cast("list[tuple[int, str]]", cursor.fetchall())
+    return list(map(Text._make, cursor.fetchall()))
 
 
 # -- what a citation opens

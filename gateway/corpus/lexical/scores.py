@@ -46,7 +46,9 @@ class Scores:
     def __init__(self, shelf: Shelf, groups: Groups, impacts: Mapping[str, Impact], limit: int) -> None:
         self._shelf = shelf
         self._scores = np.zeros(len(shelf), np.float32)
-        self.weight = 0.0  # of the whole query here: what a text would have that says every word and nothing else
+        self.weight = (
+            0.0  # of the whole query here: what a text would have that says every word and nothing else
+        )
         for group, times in Counter(map(tuple, groups)).items():
             found = [impacts[term] for term in group if term in impacts]
             if found:

@@ -97,6 +97,33 @@ async def test_a_quoted_phrase_comes_first_even_of_the_most_frequent_words(libra
     assert (await library.texts('"to be or not to be"'))[0] == speech
 
 
+async def test_a_quoted_phrase_is_found_through_markup_and_other_spellings(library: Library) -> None:
+    marked = "All **fire doors** must be `kept shut` during tests of the alarm."
+    umlauts = "Alle Büromöbel, die geprüft werden müssen, stehen im Keller."
+    await library.put(marked, umlauts)
+    await library.put("Fire doors kept kept shut. Must be doors. Fire must be kept.", *FILLER)
+    await library.put("Geprüft müssen werden Büromöbel geprüft. Werden müssen Büromöbel.")
+    assert (await library.texts('"fire doors must be kept shut"'))[0] == marked
+    assert (await library.texts('"bueromoebel, die geprueft werden muessen"'))[0] == umlauts
+
+
+async def test_a_quoted_phrase_is_found_across_two_chunks_of_a_document(library: Library) -> None:
+    pages = ("The yearly inspection of the sluice gate must be", "performed by certified staff before March.")
+    await library.put(*pages)
+    await library.put(*(f"Staff certified by must: performed be certified, staff {n}" for n in range(9)))
+    await library.put("What must be")  # ends as the one before it in the corpus, but is of another document
+    await library.put("performed by certified staff")
+    texts = await library.texts('"must be performed by certified staff"')
+    assert set(texts[:2]) == set(pages)
+
+
+async def test_a_quoted_phrase_is_found_among_very_many_texts_with_its_words(library: Library) -> None:
+    note = f"{' '.join(FILLER[:9])} They keep a report maintenance annual. {' '.join(FILLER[9:])}"
+    await library.put(*(f"Annual maintenance report {n}: report of maintenance annual." for n in range(400)))
+    await library.put(note)
+    assert (await library.texts('"report maintenance annual"'))[0] == note
+
+
 async def test_a_query_of_function_words_alone_is_answered(library: Library) -> None:
     await library.put("The Who played all night.", *FILLER)
     assert (await library.texts("the who", method="bm25"))[0].startswith("The Who")

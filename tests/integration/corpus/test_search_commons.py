@@ -57,7 +57,9 @@ async def test_what_fits_comes_first_whichever_of_both_is_small(commons: Library
     said = "Acme 9911 heat pump maintenance: bleed the vent and set pressure to 2.5 bar."
     await commons.put(said, scope="global", title="Acme heat pump")
     for number in range(100):
-        await library.put(f"Minutes of meeting {number}: {'budget holiday parking canteen'.split()[number % 4]}.")
+        await library.put(
+            f"Minutes of meeting {number}: {['budget', 'holiday', 'parking', 'canteen'][number % 4]}."
+        )
     await library.put("Part: Gharial pump | Note: replace seal")
     await library.put("import foo.bar and call it with the name of the part")
     for question in ("Acme 9911 heat pump maintenance", "bleed vent pressure bar"):
@@ -68,7 +70,7 @@ async def test_what_fits_comes_first_whichever_of_both_is_small(commons: Library
     await small.put(own)
     await small.put("Canteen opens at noon.")
     for number in range(40):
-        await commons.put(f"Law {number}: {'tax labour rent data'.split()[number % 4]}.", scope="global")
+        await commons.put(f"Law {number}: {['tax', 'labour', 'rent', 'data'][number % 4]}.", scope="global")
     first, second = (await small.find("Acme 9911 heat pump maintenance"))[:2]
     assert {first.text, second.text} == {said, own}
     assert second.score > 0.7

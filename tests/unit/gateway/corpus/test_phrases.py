@@ -38,6 +38,7 @@ def test_line_breaks_and_case_do_not_break_a_phrase() -> None:
         ("cafe\u0301 ole", "café olé"),
         ("co-operation", "co\u2011ope\u00adration"),
         ("first flight", "\ufb01rst \ufb02ight"),
+        ("bueromoebel geprueft", "Büromöbel geprüft"),
     ],
 )
 def test_what_reads_the_same_is_the_same_phrase(quoted: str, written: str) -> None:
