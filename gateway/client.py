@@ -82,11 +82,14 @@ class FoundHit(Wire):
 
 
 class Found(Wire):
-    """What a search answers. `degraded`: the embedding service was away, so by words alone."""
+    """What a search answers. `degraded`: the embedding service was away, so by words alone. Not `answered`: nothing is about the
+    question, the hits are merely the nearest there is.
+    """
 
     query_id: UUID
     took_ms: int
     hits: list[FoundHit]
+    answered: bool = True
     degraded: bool = False
 
 

@@ -22,13 +22,15 @@ from gateway.errors import CatchmentError, NotAllowed, fields_invalid
 from gateway.ingestion.facade import reindex
 from gateway.ingestion.routes import accept
 from gateway.ingestion.schemas import IngestionHandle, IngestionRequest, Scope, TextContent
-from gateway.insights.query_log import asked
+from gateway.insights.query_log import asked, weighed
 from gateway.insights.schemas import Reference
 from gateway.logs import emit, place_of
 from gateway.tenancy.principal import Principal
 from gateway.tenancy.schemas import Role
 from gateway.tenancy.schemas import Scope as KeyScope
 from gateway.wire import EndMoment, Moment, Wire
+
+NOTHING_FITS = "Nothing here is about this question; the passages above are merely the nearest there is."
 
 
 class SearchArguments(Wire):
@@ -112,7 +114,7 @@ async def _search(request: Request, principal: Principal, wanted: SearchArgument
         origin="mcp",
     )
     result = await search(state.db, state.embedder, principal, query, reranker=state.reranker)
-    state.query_log.note(
+    note = await weighed(
         asked(
             principal,
             query,
@@ -121,11 +123,15 @@ async def _search(request: Request, principal: Principal, wanted: SearchArgument
             agent_deployment_id=wanted.agent_deployment_id,
         )
     )
+    state.query_log.note(note)
     blocks = [_text(_hit_block(hit)) for hit in result.hits]
+    if not note.answered:
+        blocks.append(_text(NOTHING_FITS if blocks else "Nothing was found."))
     return types.CallToolResult(
-        content=[*(blocks or [_text("Nothing was found.")])],
+        content=[*blocks],
         structured_content={
             "queryId": str(result.query_id),
+            "answered": note.answered,
             "hits": [
                 {
                     "entryId": str(hit.document_id),
@@ -133,6 +139,7 @@ async def _search(request: Request, principal: Principal, wanted: SearchArgument
                     "score": hit.score,
                     "title": hit.title,
                     "citation": hit.citation.model_dump(mode="json", by_alias=True),
+                    "sources": [source.model_dump(mode="json", by_alias=True) for source in hit.sources],
                 }
                 for hit in result.hits
             ],

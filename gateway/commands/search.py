@@ -87,6 +87,8 @@ def _show(query: str, found: dict[str, Any], waiting: int) -> None:
             console.print(f"   also in {escape(_others(hit['sources'][1:]))}", style="dim", markup=False)
         console.print(coloured(escape(hit["text"]), wanted))
         console.print(f"   document {hit['documentId']}\n", style="dim")
+    if not found["answered"]:
+        console.print("Nothing here is about this; these are merely the nearest there is.", style="yellow")
     count = len(found["hits"])
     console.print(f"{count} {'hit' if count == 1 else 'hits'} in {found['tookMs']} ms", style="dim")
 

@@ -63,6 +63,9 @@ class Candidates:
         self.bm25: dict[bytes, float] = {}
         self.weight = 0.0  # of the query's words in this mandate
         self.chunks: dict[bytes, list[int]] = {}  # numbers of the visible ones
+        self.first: dict[
+            bytes, int
+        ] = {}  # of several, the one whose title or heading says most about the query
         # which part of the query, by words, the text quotes as it stands
         self.phrases: dict[bytes, float] = {}
         self.outdated = False  # a chunk ended while we looked, and what took its place was not looked for
@@ -83,9 +86,10 @@ class Candidates:
         """Copies of a text may stand under different headings; the best of them counts."""
         self.weight = scores.weight
         by_number = {number: text_hash for text_hash, numbers in self.chunks.items() for number in numbers}
-        for number, score in scores.of(by_number).items():
+        for number, score in sorted(scores.of(by_number).items()):
             text_hash = by_number[number]
-            self.bm25[text_hash] = max(score, self.bm25.get(text_hash, 0.0))
+            if text_hash not in self.bm25 or score > self.bm25[text_hash]:
+                self.bm25[text_hash], self.first[text_hash] = score, number
 
     def join(self, other: "Candidates") -> None:
         """Takes in the scores of another mandate's, where the same words are rarer or more frequent: BM25 counts there as what

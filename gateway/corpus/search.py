@@ -215,7 +215,9 @@ class _Look:
             numbers = [number for text_hash in texts for number in candidates.chunks.get(text_hash, ())]
             if numbers and len(found) > 1:
                 switch_tenant(connection, view.mandate_id)
-            for chunk in repository.page(connection, view, numbers) if numbers else ():
+            here = repository.page(connection, view, numbers) if numbers else []
+            here.sort(key=lambda chunk: chunk.number != candidates.first.get(chunk.text_hash))
+            for chunk in here:
                 chunks.setdefault(chunk.text_hash, []).append(chunk)
         return chunks
 

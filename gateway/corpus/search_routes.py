@@ -15,7 +15,7 @@ from gateway.corpus.search_schemas import SearchOut, SearchParameters, search_ou
 from gateway.db import COMMONS
 from gateway.errors import Conflict, NotFound
 from gateway.http import Db
-from gateway.insights.query_log import asked
+from gateway.insights.query_log import asked, weighed
 from gateway.tenancy.access import Principal, Reader
 
 router = APIRouter(tags=["search"])
@@ -36,7 +36,7 @@ async def search_corpus(
     """What you may see that answers the query, best first, each hit with its citations."""
     state, query = request.app.state, wanted.query()
     result = await search(db, state.embedder, principal, query, reranker=state.reranker)
-    state.query_log.note(
+    note = await weighed(
         asked(
             principal,
             query,
@@ -45,7 +45,8 @@ async def search_corpus(
             agent_deployment_id=wanted.agent_deployment_id,
         )
     )
-    return search_out(result)
+    state.query_log.note(note)
+    return search_out(result, answered=note.answered)
 
 
 @router.get("/documents/{document_id}/pages/{page}.png", response_class=Response)

@@ -73,14 +73,19 @@ class SearchOut(Wire):
     query_id: UUID
     took_ms: int
     hits: list[HitOut]
+    answered: bool = Field(
+        default=True,
+        description="false: nothing here is about the question, the hits are merely the nearest there is",
+    )
     degraded: bool = Field(default=False, description="the embedding service was away: found by words alone")
 
 
-def search_out(result: SearchResult) -> SearchOut:
+def search_out(result: SearchResult, *, answered: bool) -> SearchOut:
     return SearchOut.model_construct(
         query_id=result.query_id,
         took_ms=result.took_ms,
         hits=[hit_out(hit) for hit in result.hits],
+        answered=answered,
         degraded=result.degraded,
     )
 

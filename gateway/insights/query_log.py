@@ -8,7 +8,7 @@ statistic, never a lost search.
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
@@ -93,6 +93,13 @@ def asked(
         else [(hit.findable[:UNDECIDED_CHARACTERS], hit.language) for hit in by_words if hit.bm25],
         id=result.query_id,
     )
+
+
+async def weighed(note: Asked) -> Asked:
+    """The same note, decided: for whoever wants to know at once whether the question was answered."""
+    if note.answered or not note.undecided:
+        return note
+    return replace(note, answered=await asyncio.to_thread(_answered, note), undecided=())
 
 
 class QueryLog:

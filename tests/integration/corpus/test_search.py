@@ -129,6 +129,19 @@ async def test_a_query_of_function_words_alone_is_answered(library: Library) -> 
     assert (await library.texts("the who", method="bm25"))[0].startswith("The Who")
 
 
+async def test_of_sources_with_one_text_the_one_whose_title_was_asked_for_is_shown(library: Library) -> None:
+    said = "Press the red button and wait until the lamp goes out."
+    for title in ("Alpha handbook", "Beta quickstart guide", "Gamma leaflet"):
+        await library.put(said, title=title)
+    await library.put(*FILLER)
+    for query, first in (
+        ("beta quickstart guide", "Beta quickstart guide"),
+        ("red button", "Alpha handbook"),
+    ):
+        hit = (await library.find(query))[0]
+        assert (hit.title, hit.citation.title, len(hit.sources)) == (first, first, 3)
+
+
 async def test_words_of_the_heading_find_the_passage_below(library: Library) -> None:
     await library.put("Ten days, in writing.", heading="Contract > Termination period")
     await library.put(*FILLER)

@@ -47,7 +47,7 @@ async def test_a_search_answers_as_the_contract_says(
     answer = await http.get("/v1/search", params={"q": "prime the pump"}, headers=mandate.auth("member"))
     assert answer.status_code == 200, answer.text
     body = answer.json()
-    assert set(body) == {"queryId", "tookMs", "hits", "degraded"}
+    assert set(body) == {"queryId", "tookMs", "hits", "answered", "degraded"}
     assert isinstance(body["tookMs"], int)
     [hit] = body["hits"]
     assert set(hit) == {
@@ -62,6 +62,15 @@ async def test_a_search_answers_as_the_contract_says(
     }
     assert hit["sources"] == [hit["citation"]]
     SearchOut.model_validate(body)
+
+
+async def test_an_answer_says_when_nothing_here_is_about_the_question(
+    http: httpx.AsyncClient, library: Library, mandate: TestMandate
+) -> None:
+    await library.put("The pump must be primed.", "The valve is red.", title="Manual")
+    for question, answered in (("prime the pump", True), ("xyzzyqwert plugh", False), ("zzqq flurbo", False)):
+        body = (await http.get("/v1/search", params={"q": question}, headers=mandate.auth())).json()
+        assert (body["answered"], len(body["hits"])) == (answered, 2)
 
 
 async def test_filters_travel_in_the_query_string(

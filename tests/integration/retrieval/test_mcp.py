@@ -20,6 +20,7 @@ from sqlalchemy import text
 from gateway.corpus.boundary import unwrap
 from gateway.db import Database, new_id
 from gateway.insights.query_log import QueryLog
+from gateway.mcp_tools import NOTHING_FITS
 from gateway.tenancy import service as tenancy
 from tests.fixtures.tenants import TestMandate
 from tests.integration.retrieval.conftest import Shelf
@@ -75,6 +76,16 @@ async def test_a_search_over_mcp_is_logged_as_such(
     await query_log.drained()
     logged = await client.get("/v1/insights/queries?origin=mcp", headers=mandate.auth())
     assert [item["query"] for item in logged.json()["items"]] == ["refunds"]
+
+
+async def test_an_agent_is_told_when_the_nearest_is_not_about_its_question(
+    address: str, mandate: TestMandate, shelf: Shelf
+) -> None:
+    await shelf.put(mandate.id, "refunds", REFUNDS, title="Refunds")
+    async with agent(address, mandate.keys["owner"]) as client:
+        found = await client.call_tool("knowledge_search", {"query": "zzqq flurbo"})
+    assert texts(found)[-1] == NOTHING_FITS
+    assert found.structured_content["answered"] is False
 
 
 async def test_a_context_comes_in_one_block(address: str, mandate: TestMandate, shelf: Shelf) -> None:
