@@ -24,6 +24,7 @@ SMALL_SEGMENT = 2000  # chunks; a search reads every segment of a term, so many 
 CROWD = 8  # that many small segments of one owner are merged
 UNUSED_UPLOAD_SECONDS = 24 * 3600
 NAMED_AT_ONCE = 500
+RELEASED_AT_ONCE = 1000
 ORPHANS_SECONDS = 3600  # to find an object without a row, all of them must be listed
 
 
@@ -65,7 +66,9 @@ class Maintenance:
                     session, "house.vectors.collected", mandateId=str(mandate_id), vectors=collected
                 )
         async with self._db.tenant_session(mandate_id) as session:
-            gone = await blob_repository.delete_unreferenced(
+            former = await blob_repository.release_former_originals(session, RELEASED_AT_ONCE)
+            gone = await blob_repository.delete_unreferenced(session, former, older_than_seconds=0)
+            gone += await blob_repository.delete_unreferenced(
                 session, None, older_than_seconds=UNUSED_UPLOAD_SECONDS
             )
             await self._blobs.delete_objects(mandate_id, [digest for digest, in_store in gone if in_store])

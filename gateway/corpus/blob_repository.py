@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -71,6 +72,55 @@ async def was_uploaded_by(session: AsyncSession, digest: bytes, principal: str) 
     return bool(found)
 
 
+_UNUSED = """
+AND NOT EXISTS (SELECT FROM document d WHERE d.mandate_id = b.mandate_id AND d.blob_sha256 = b.sha256)
+AND NOT EXISTS (SELECT FROM former_original f WHERE f.mandate_id = b.mandate_id AND f.sha256 = b.sha256)
+"""
+
+
+async def former_original(
+    session: AsyncSession,
+    document_id: UUID,
+    *,
+    revision: int | None = None,
+    content_hash: bytes | None = None,
+) -> Row[Any] | None:
+    """`sha256 mime_type size` of an earlier revision, by its number or by what it held."""
+    rows = await session.execute(
+        text(
+            "SELECT sha256, mime_type, size FROM former_original WHERE mandate_id = :mandate_id AND document_id = :id "
+            "AND (revision = :revision OR content_hash = :content_hash) ORDER BY revision DESC LIMIT 1"
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "id": document_id,
+            "revision": revision,
+            "content_hash": content_hash,
+        },
+    )
+    return rows.one_or_none()
+
+
+async def release_former_originals(session: AsyncSession, limit: int) -> list[bytes]:
+    """Lets go of what no revision that is served needs, unless there is a legal hold; returns the hashes."""
+    rows = await session.scalars(
+        text(
+            """
+            DELETE FROM former_original WHERE mandate_id = :mandate_id AND (document_id, revision) IN (
+                SELECT f.document_id, f.revision FROM former_original f
+                JOIN document d ON d.mandate_id = f.mandate_id AND d.id = f.document_id
+                JOIN mandate m ON m.mandate_id = f.mandate_id
+                WHERE f.mandate_id = :mandate_id AND NOT coalesce(CAST(m.policy->>'legalHold' AS boolean), false)
+                  AND (d.indexed_hash IS NULL OR d.indexed_hash = d.content_hash OR d.indexed_hash <> f.content_hash)
+                LIMIT :limit FOR UPDATE OF f SKIP LOCKED)
+            RETURNING sha256
+            """
+        ),
+        {"mandate_id": tenant_of(session), "limit": limit},
+    )
+    return sorted(set(rows))
+
+
 async def delete_unreferenced(
     session: AsyncSession, digests: Sequence[bytes] | None, *, older_than_seconds: float
 ) -> list[tuple[bytes, bool]]:
@@ -80,11 +130,11 @@ async def delete_unreferenced(
     """
     candidates = await session.execute(
         text(
-            """
+            f"""
             SELECT sha256 FROM blob b
             WHERE (CAST(:digests AS bytea[]) IS NULL OR sha256 = ANY(:digests))
               AND created_at <= now() - make_interval(secs => :age)
-              AND NOT EXISTS (SELECT FROM document d WHERE d.mandate_id = b.mandate_id AND d.blob_sha256 = b.sha256)
+              {_UNUSED}
             LIMIT 1000
             """
         ),
@@ -96,10 +146,10 @@ async def delete_unreferenced(
     await lock_hashes(session, found)
     rows = await session.execute(
         text(
-            """
+            f"""
             DELETE FROM blob b WHERE mandate_id = :mandate_id AND sha256 = ANY(:digests)
               AND created_at <= now() - make_interval(secs => :age)
-              AND NOT EXISTS (SELECT FROM document d WHERE d.mandate_id = b.mandate_id AND d.blob_sha256 = b.sha256)
+              {_UNUSED}
             RETURNING sha256, data IS NULL AS in_store
             """
         ),

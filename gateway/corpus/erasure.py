@@ -80,9 +80,7 @@ async def finish_erasure(
             if batch:
                 _add(
                     counts,
-                    await _erase(
-                        session, blobs, [row.id for row in batch], {row.blob_sha256 for row in batch}
-                    ),
+                    await _erase(session, blobs, batch),
                 )
             else:
                 _add(counts, await _forget(session, blobs, receipt.subject, receipt.subject_id))
@@ -97,7 +95,7 @@ async def erase_families(session: AsyncSession, blobs: BlobStore, batch: Sequenc
     """Erases what `lock_families` found, in the caller's transaction: it ended at its source, and an event each says so."""
     if not batch:
         return {}
-    counts = await _erase(session, blobs, [row.id for row in batch], {row.blob_sha256 for row in batch})
+    counts = await _erase(session, blobs, batch)
     for row in batch:
         emit_on_commit(
             session,
@@ -109,9 +107,8 @@ async def erase_families(session: AsyncSession, blobs: BlobStore, batch: Sequenc
     return counts
 
 
-async def _erase(
-    session: AsyncSession, blobs: BlobStore, ids: list[UUID], digests: set[bytes]
-) -> dict[str, int]:
+async def _erase(session: AsyncSession, blobs: BlobStore, batch: Sequence[Any]) -> dict[str, int]:
+    ids = [row.id for row in batch]
     chunks = await repository.chunks_of(session, ids)
     await lexicon.take_out(session, [chunk.id for chunk in chunks])
     counts = await insights.forget_documents(session, ids)
@@ -120,7 +117,8 @@ async def _erase(
     counts["vector"] = await vector_repository.collect(
         session, sorted({chunk.text_hash for chunk in chunks}), limit=len(chunks) * 4 + 1
     )
-    counts["blob"] = await _delete_blobs(session, blobs, sorted(digests))
+    digests = sorted({digest for row in batch for digest in row.originals})
+    counts["blob"] = await _delete_blobs(session, blobs, digests)
     return counts
 
 
@@ -193,8 +191,7 @@ async def expire_documents(db: Database, blobs: BlobStore, mandate_id: UUID) -> 
                 batch = await repository.lock_outlived(session, source_kind, before, BATCH)
                 if not batch:
                     break
-                digests = {row.blob_sha256 for row in batch}
-                _add(counts, await _erase(session, blobs, [row.id for row in batch], digests))
+                _add(counts, await _erase(session, blobs, batch))
         if counts:
             gone += counts["document"]
             emit(

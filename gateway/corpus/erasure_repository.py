@@ -32,7 +32,9 @@ WITH RECURSIVE family AS (
     UNION
     SELECT d.id FROM document d JOIN family f ON d.parent_document_id = f.id WHERE d.mandate_id = :mandate_id
 )
-SELECT id, blob_sha256 FROM document WHERE mandate_id = :mandate_id AND id IN (SELECT id FROM family)
+SELECT id, chunk_count, blob_sha256 || ARRAY(SELECT f.sha256 FROM former_original f
+    WHERE f.mandate_id = d.mandate_id AND f.document_id = d.id) AS originals
+FROM document d WHERE mandate_id = :mandate_id AND id IN (SELECT id FROM family)
 ORDER BY id FOR UPDATE
 """
 
@@ -64,7 +66,7 @@ async def lock_outlived(
 async def lock_families(session: AsyncSession, document_ids: Sequence[UUID]) -> list[Row[Any]]:
     """These documents and every attachment of an attachment that hangs on one of them."""
     rows = await session.execute(
-        text(_FAMILIES.format(condition="id = ANY(:ids)").replace("blob_sha256", "blob_sha256, chunk_count")),
+        text(_FAMILIES.format(condition="id = ANY(:ids)")),
         {"mandate_id": tenant_of(session), "ids": list(document_ids), "limit": len(document_ids)},
     )
     return list(rows)

@@ -94,6 +94,24 @@ class Document(Tenant, Base):
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
+class FormerOriginal(Tenant, Base):
+    """The bytes of an earlier revision: while that one is served still, until they are collected, and under legal hold."""
+
+    __tablename__ = "former_original"
+    __table_args__ = (
+        _of_document(),
+        ForeignKeyConstraint(["mandate_id", "sha256"], ["blob.mandate_id", "blob.sha256"]),
+    )
+
+    document_id: Mapped[UUID] = mapped_column(primary_key=True)
+    revision: Mapped[int] = mapped_column(primary_key=True)
+    sha256: Mapped[bytes]
+    content_hash: Mapped[bytes]
+    mime_type: Mapped[str | None]
+    size: Mapped[int] = mapped_column(BigInteger)
+    replaced_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
 class DocumentText(Tenant, Base):
     """The kept (neutralised) text; every citation's offsets point into it."""
 

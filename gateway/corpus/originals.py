@@ -39,8 +39,10 @@ def saved_as(title: str, mime_type: str | None, otherwise: str) -> str:
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
-async def require_original(session: AsyncSession, row: Row[Any], principal: Principal) -> None:
-    """Lets pass who may have the original of a document they can read.
+async def require_original(
+    session: AsyncSession, row: Row[Any], principal: Principal, *, served: bool = False
+) -> None:
+    """Lets pass who may have the original of a document they can read; `served`: of the revision that searches cite.
 
     Where something was masked, or where nobody has looked yet, that is its owner and admins; what the scanner refused is
     for nobody.
@@ -49,7 +51,7 @@ async def require_original(session: AsyncSession, row: Row[Any], principal: Prin
         raise NotFound("The scanner refused the original; it is not handed out.")
     if principal.is_admin or (row.user_id is not None and row.user_id == principal.user_id):
         return
-    if row.status in LIVE_STATUSES:
+    if row.status in LIVE_STATUSES and not (served and row.indexed_hash):
         raise NotFound("It is still being read; until then the original is for its owner and admins.")
     if row.neutralize or await repository.is_masked(session, row.id):
         raise NotFound("The original of a masked document is for its owner and admins.")

@@ -212,22 +212,35 @@ async def get_timeline(
 
 
 @router.get("/documents/{document_id}/original")
-async def get_original(request: Request, document_id: UUID, principal: Reader) -> Response:
+async def get_original(
+    request: Request,
+    document_id: UUID,
+    principal: Reader,
+    revision: Annotated[
+        int | None, Query(ge=1, description="an earlier one; kept while it is served, and under legal hold")
+    ] = None,
+) -> Response:
     """The source bytes, served so that no browser runs or shows them by itself."""
     principal = await service.caller_at(request.app.state.db, document_id, principal)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         row = await service.readable(session, document_id, principal)
         await require_original(session, row, principal)
-        if await blob_repository.blob_size(session, row.blob_sha256) is None:
+        digest, mime_type, size = row.blob_sha256, row.mime_type, row.size
+        if revision is not None and revision != row.revision:
+            former = await blob_repository.former_original(session, document_id, revision=revision)
+            if former is None:
+                raise NotFound(f"The original of revision {revision} is not here.")
+            digest, mime_type, size = former.sha256, former.mime_type, former.size
+        elif await blob_repository.blob_size(session, digest) is None:
             raise NotFound("The original bytes are not here any more.")
-    pieces = request.app.state.blobs.pieces(request.app.state.db, principal.mandate_id, row.blob_sha256)
+    pieces = request.app.state.blobs.pieces(request.app.state.db, principal.mandate_id, digest)
     headers = {
-        "Content-Length": str(row.size),
-        "Content-Disposition": saved_as(row.title, row.mime_type, str(document_id)),
+        "Content-Length": str(size),
+        "Content-Disposition": saved_as(row.title, mime_type, str(document_id)),
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
-    return StreamingResponse(pieces, media_type=served_as(row.mime_type), headers=headers)
+    return StreamingResponse(pieces, media_type=served_as(mime_type), headers=headers)
 
 
 @router.post("/documents/reindex", status_code=202)

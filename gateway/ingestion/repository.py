@@ -109,11 +109,19 @@ async def insert_documents(session: AsyncSession, rows: Sequence[dict[str, Any]]
 
 
 async def renew_documents(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
-    """Accepts new content for existing documents: a new revision, pending again; what is indexed stays served."""
+    """Accepts new content for existing documents: a new revision, pending again; what is indexed stays served, and so its
+    original stays known.
+    """
     assignments = ", ".join(f"{name} = r.{name}" for name in DESCRIPTION.split(", "))
     await session.execute(
         text(
             f"""
+            WITH former AS (
+                INSERT INTO former_original (mandate_id, document_id, revision, sha256, content_hash, mime_type, size)
+                SELECT d.mandate_id, d.id, d.revision, d.blob_sha256, d.content_hash, d.mime_type, d.size
+                FROM {_RECORD} JOIN document d ON d.mandate_id = :mandate_id AND d.id = r.id
+                WHERE d.content_hash <> decode(r.content_hash, 'hex')
+            )
             UPDATE document d SET {assignments}, neutralize = r.neutralize, content_version = r.content_version,
                 content_hash = decode(r.content_hash, 'hex'), fingerprint = decode(r.fingerprint, 'hex'),
                 blob_sha256 = decode(r.blob_sha256, 'hex'), content_form = r.content_form, size = r.size,

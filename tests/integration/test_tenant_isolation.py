@@ -148,6 +148,7 @@ TEXTS: dict[str, Value] = {
     "digest": existing("blob", "sha256"),
     "digests": listed("blob", "sha256"),
     "hashes": listed("text_vector", "text_hash"),
+    "content_hash": existing("document", "content_hash"),
     "terms": listed("posting", "term"),
     "numbers": listed("chunk", "number"),
     "dedupe_key": existing("job", "dedupe_key"),

@@ -228,6 +228,51 @@ async def test_documents_leave_when_their_kind_has_had_its_time(db, tenant, benc
     await assert_consistent(db, tenant)
 
 
+async def test_bytes_of_earlier_revisions_go_with_their_document(db, tenant, bench):
+    """They are collected a moment after they were replaced; an erasure must not come in between."""
+    for words in ("first secret plan", "second plan", "third plan"):
+        await bench.hand_in(tenant, ask(tenant, "a", words))
+        await bench.drain(tenant)
+    await bench.hand_in(tenant, ask(tenant, "b", "first secret plan"))  # of another document: these bytes stay
+    await bench.drain(tenant)
+    [document] = await rows_of(db, tenant, "SELECT id FROM document WHERE source_id = 'a'")
+    counts = await erase(db, bench, tenant, "document", document.id)
+    assert counts["blob"] == 2
+    assert (await counted(db, tenant, "blob"), await counted(db, tenant, "former_original")) == (1, 0)
+
+
+async def test_bytes_of_earlier_revisions_are_collected_and_kept_under_legal_hold(db, tenant, bench):
+    hold = "UPDATE mandate SET policy = '{\"legalHold\": %s}' RETURNING 1"
+    await rows_of(db, tenant, hold % "true")
+    for words in ("the evidence", "what was made of it"):
+        await bench.hand_in(tenant, ask(tenant, "a", words))
+        await bench.drain(tenant)
+    maintenance = Maintenance(db, bench.settings)
+    await maintenance.tidy(tenant.mandate_id)
+    assert await counted(db, tenant, "blob") == 2
+    async with db.tenant_session(tenant.mandate_id) as session:
+        [document] = await session.scalars(text("SELECT id FROM document"))
+        former = await blob_repository.former_original(session, document, revision=1)
+        assert former is not None
+        assert await bench.blobs.read(session, former.sha256) == b"the evidence"
+    await rows_of(db, tenant, hold % "false")
+    await maintenance.tidy(tenant.mandate_id)
+    assert (await counted(db, tenant, "blob"), await counted(db, tenant, "former_original")) == (1, 0)
+
+
+async def test_the_original_of_what_is_served_stays_until_the_new_one_is(db, tenant, bench):
+    await bench.hand_in(tenant, ask(tenant, "a", "first"))
+    await bench.drain(tenant)
+    maintenance = Maintenance(db, bench.settings)
+    await bench.hand_in(tenant, ask(tenant, "a", "second"))
+    await bench.hand_in(tenant, ask(tenant, "a", "third"))
+    await maintenance.tidy(tenant.mandate_id)
+    assert [row.revision for row in await rows_of(db, tenant, "SELECT revision FROM former_original")] == [1]
+    await bench.drain(tenant)
+    await maintenance.tidy(tenant.mandate_id)
+    assert (await counted(db, tenant, "blob"), await counted(db, tenant, "former_original")) == (1, 0)
+
+
 async def test_a_legal_hold_refuses(db, tenant, bench):
     [handle, *_] = await fill(db, bench, tenant)
     await rows_of(db, tenant, """UPDATE mandate SET policy = '{"legalHold": true}' RETURNING 1""")

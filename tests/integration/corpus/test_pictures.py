@@ -1,5 +1,6 @@
 """A citation opens on its page with its region marked."""
 
+import base64
 import io
 from collections.abc import AsyncIterator
 
@@ -203,6 +204,34 @@ async def test_a_citation_of_an_older_version_is_not_drawn_on_the_newer(
         await session.execute(text("UPDATE document SET content_hash = '\\x00', revision = revision + 1"))
     answer = await http.get(f"/v1/documents/{document}/pages/1.png?chunk={chunk}", headers=mandate.auth())
     assert (answer.status_code, answer.json()["code"]) == (409, "citation.outdated")
+
+
+async def test_a_citation_opens_on_its_page_while_a_newer_version_waits_or_has_failed(
+    http: httpx.AsyncClient, db: Database, mandate: TestMandate
+) -> None:
+    document, chunk = await put_pdf(db, mandate)
+    address = f"/v1/documents/{document}/pages/1.png?chunk={chunk}"
+    before = (await http.get(address, headers=mandate.auth("member"))).content
+    newer = {
+        "sourceKind": "paste",
+        "sourceId": "file",
+        "title": "Newer",
+        "mimeType": "application/pdf",
+        "content": {"base64": base64.b64encode(b"%PDF-1.4 broken").decode()},
+        "scope": "mandate",
+    }
+    handed = await http.post("/v1/ingestions", json=newer, headers=mandate.auth())
+    assert (handed.status_code, handed.json()["documentId"]) == (202, str(document)), handed.text
+    for status in ("pending", "failed"):
+        async with db.tenant_session(mandate.id) as session:
+            await session.execute(text("UPDATE document SET status = :status"), {"status": status})
+        after = await http.get(address, headers=mandate.auth("member"))
+        assert (after.status_code, after.content == before) == (200, True), after.text
+    earlier = await http.get(f"/v1/documents/{document}/original?revision=1", headers=mandate.auth())
+    assert earlier.content.startswith(b"%PDF")
+    assert b"broken" not in earlier.content
+    unknown = await http.get(f"/v1/documents/{document}/original?revision=7", headers=mandate.auth())
+    assert unknown.status_code == 404
 
 
 async def test_what_has_no_pages_says_so(http: httpx.AsyncClient, db: Database, mandate: TestMandate) -> None:
