@@ -54,6 +54,13 @@ def test_a_product_code_is_found_however_it_is_typed(typed: str):
         ("SK_900_V2", "sk900v2"),
         ("12480,50", "12.480,50 EUR"),
         ("12.480", "12480"),
+        ("67891", "CHF 67'891 in total"),
+        ("67891", "CHF 67’891.50 in total"),
+        ("91234", "91\u202f234 euros"),
+        ("34567", "34,567 units"),
+        ("34,567", "34567 units"),
+        ("34'567", "34.567 Stück"),
+        ("1234567", "1,234,567.89 dollars"),
     ],
 )
 def test_a_code_or_number_is_found_with_and_without_what_ties_its_parts(typed: str, written: str):
