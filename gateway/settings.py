@@ -166,7 +166,7 @@ class Settings(BaseSettings):
     @field_validator("public_url", "openai_base_url")
     @classmethod
     def _web_address(cls, value: str | None) -> str | None:
-        if value is not None and not (_is_address(value, {"http", "https"}) and urlsplit(value).hostname):
+        if value is not None and not is_web_address(value):
             raise ValueError("it must look like https://host or http://host:port/path")
         return value
 
@@ -208,6 +208,10 @@ def _is_address(text: str, schemes: set[str]) -> bool:
     except ValueError:
         return False
     return parts.scheme.partition("+")[0] in schemes and "://" in text
+
+
+def is_web_address(text: str) -> bool:
+    return _is_address(text, {"http", "https"}) and bool(urlsplit(text).hostname)
 
 
 def opened(secret: SecretStr | None) -> str | None:
