@@ -2,12 +2,14 @@
 
 import base64
 import json
+import math
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+import orjson
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from gateway.errors import CursorInvalid
@@ -16,6 +18,11 @@ API_PREFIX = "/v1"
 _NOT_OURS = "The cursor is not one this service gave out; start without one."
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+DEEPEST = 100  # levels of JSON; the encoders end at 250
+_LEAST, _MOST = -(2**63), 2**64 - 1
+# What describes a document travels with every row of a list; what is long belongs into its content.
+METADATA_BYTES = 64 * 1024
 
 T = TypeVar("T")
 
@@ -34,21 +41,47 @@ class Page(Wire, Generic[T]):
 
 
 def storable(value: Any) -> Any:
-    """As it is; what no store can hold – NUL, half a surrogate pair, however deep – is refused at the door."""
-    if isinstance(value, dict):
-        for item in value.items():
-            storable(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            storable(item)
-    elif isinstance(value, str):
-        if "\x00" in value:
-            raise ValueError("must not contain NUL characters")
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise ValueError("must be valid Unicode") from None
+    """As it is; what no store can hold – NUL, half a surrogate pair, a number beyond 64 bits, however deep – is refused at the
+    door, and so is what is nested deeper than anything reads.
+    """
+    _check(value, DEEPEST)
     return value
+
+
+def _check(value: Any, levels: int) -> None:
+    if isinstance(value, str):
+        _check_text(value)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("must not contain numbers that are not finite")
+    elif isinstance(value, int):
+        if not _LEAST <= value <= _MOST:
+            raise ValueError("must not contain integers of more than 64 bits")
+    elif isinstance(value, dict | list | tuple):
+        if not levels:
+            raise ValueError(f"must not be nested deeper than {DEEPEST} levels")
+        for item in (*value, *value.values()) if isinstance(value, dict) else value:
+            _check(item, levels - 1)
+
+
+def _check_text(value: str) -> None:
+    if "\x00" in value:
+        raise ValueError("must not contain NUL characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("must be valid Unicode") from None
+
+
+def _small(value: dict[str, Any]) -> dict[str, Any]:
+    if json_size(value) > METADATA_BYTES:
+        raise ValueError(f"must not be longer than {METADATA_BYTES} bytes as JSON")
+    return value
+
+
+def json_size(value: Any) -> int:
+    """Bytes, as it is written into the database."""
+    return len(orjson.dumps(value))
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -63,6 +96,9 @@ def _through_the_day(bound: Any) -> Any:
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
 EndMoment = Annotated[datetime, BeforeValidator(_through_the_day), AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(storable)]
+Metadata = Annotated[
+    JsonObject, AfterValidator(_small), Field(description=f"at most {METADATA_BYTES} bytes as JSON")
+]
 
 
 def encode_cursor(at: datetime, row_id: UUID) -> str:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from gateway.ingestion.schemas import Outcome, Scope, ShortText
 from gateway.insights.schemas import no_nul
-from gateway.wire import JsonObject, Wire
+from gateway.wire import Metadata, Wire
 
 EmbeddingStatus = Literal["ready", "pending", "error"]
 EntryType = Annotated[
@@ -30,7 +30,7 @@ class EntryIn(Wire):
     tags: list[Tag] = Field(default_factory=list, max_length=200)
     scope: Scope = "personal"
     feature_instance_id: UUID | None = None
-    metadata: JsonObject = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     neutralize: bool = False
 
 
@@ -43,7 +43,7 @@ class EntryPatch(Wire):
     tags: list[Tag] | None = Field(default=None, max_length=200)
     scope: Scope | None = None
     feature_instance_id: UUID | None = None
-    metadata: JsonObject | None = None
+    metadata: Metadata | None = None
 
 
 class EntryRow(Wire):

@@ -30,7 +30,7 @@ from gateway.corpus.schemas import (
 )
 from gateway.corpus.sniffing import sniff
 from gateway.db import Database
-from gateway.errors import InvalidRequest, NotFound, fields_invalid
+from gateway.errors import CursorInvalid, NotFound, fields_invalid
 from gateway.http import Cursor, Limit
 from gateway.ingestion.facade import reindex, reindex_outdated
 from gateway.ingestion.routes import accept
@@ -181,10 +181,10 @@ async def list_chunks(
     document_id: UUID,
     principal: Reader,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    cursor: str | None = None,
+    cursor: Cursor = None,
 ) -> Page[ChunkOut]:
     if cursor is not None and not cursor.isdecimal():
-        raise InvalidRequest("The cursor is not one this service gave out; start without one.")
+        raise CursorInvalid("The cursor is not one this service gave out; start without one.")
     principal = await service.caller_at(request.app.state.db, document_id, principal)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         await service.readable(session, document_id, principal)

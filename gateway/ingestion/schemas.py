@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, field_validator, model_validator
 
-from gateway.wire import JsonObject, Wire, storable
+from gateway.wire import JsonObject, Metadata, Wire, storable
 
 SourceKind = Literal[
     "upload", "paste", "entry", "feature_record", "web_page", "repo_file", "mcp_resource", "sharepoint_item",
@@ -131,7 +131,7 @@ class IngestionRequest(Wire):
     tags: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] = Field(
         default_factory=list, max_length=200
     )
-    metadata: JsonObject = Field(default_factory=dict)
+    metadata: Metadata = Field(default_factory=dict)
     feature_code: ShortText | None = None
     scope: Scope = "personal"
     user_id: UUID | None = None

@@ -8,6 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from gateway.db import new_id
+from gateway.wire import METADATA_BYTES
 from tests.fixtures.tenants import TestMandate
 
 NUL, HALF = "x\x00y", "x\ud800y"
@@ -117,3 +118,78 @@ async def test_a_body_is_refused_at_the_first_byte_too_many(
     )
     assert (streamed.status_code, streamed.json()["code"]) == (413, "content.too_large")
     assert read <= limit + 1024 * 1024
+
+
+TOO_DEEP = '{"a":' * 300 + "1" + "}" * 300
+
+
+@pytest.mark.parametrize(
+    "value",
+    [str(2**64), str(-(2**63) - 1), "[[" + "9" * 400 + "]]", TOO_DEEP, "NaN", "-Infinity", "1e999"],
+    ids=["2^64", "-2^63-1", "400 digits", "300 levels", "NaN", "-Infinity", "1e999"],
+)
+async def test_what_json_can_say_and_no_store_can_hold_is_refused_by_its_name(
+    client: httpx.AsyncClient, mandate: TestMandate, value: str
+) -> None:
+    headers = mandate.auth() | {"Content-Type": "application/json"}
+    request = '{"sourceKind": "paste", "sourceId": "a", '
+    made = await client.post("/v1/ingestions", content=request + '"content": {"text": "x"}}', headers=headers)
+    document = f"/v1/documents/{made.json()['documentId']}"
+    located = (
+        f'"content": {{"objects": [{{"text": "x", "locator": {{"kind": "text", "charStart": {value}}}}}]}}}}'
+    )
+    for method, path, body, field in (
+        ("POST", "/v1/ingestions", f'{request}"content": {{"text": "x"}}, "metadata": {{"n": {value}}}}}', "metadata"),
+        ("POST", "/v1/ingestions", request + located, "locator"),
+        ("PATCH", document, f'{{"metadata": {{"n": {value}}}}}', "metadata"),
+        ("POST", "/v1/entries", f'{{"title": "t", "content": "c", "metadata": {{"n": {value}}}}}', "metadata"),
+        ("POST", "/v1/events", f'{{"type": "MandateUpdated", "payload": {{"n": {value}}}}}', "payload"),
+    ):  # fmt: skip
+        answer = await client.request(method, path, content=body, headers=headers)
+        assert answer.status_code == 422, (method, path, answer.text)
+        assert field in answer.json()["errors"][0]["field"]
+
+
+async def test_numbers_of_64_bits_and_a_hundred_levels_are_kept_as_they_are(
+    client: httpx.AsyncClient, mandate: TestMandate
+) -> None:
+    deep: dict[str, Any] = {"most": 2**64 - 1, "least": -(2**63), "part": 0.5}
+    for _ in range(99):
+        deep = {"a": deep}
+    body = {"sourceKind": "paste", "sourceId": "a", "content": {"text": "x"}, "metadata": deep}
+    made = await client.post("/v1/ingestions", json=body, headers=mandate.auth())
+    assert made.status_code == 202
+    kept = await client.get(f"/v1/documents/{made.json()['documentId']}", headers=mandate.auth())
+    assert kept.json()["metadata"] == deep
+
+
+async def test_metadata_has_a_limit(client: httpx.AsyncClient, mandate: TestMandate) -> None:
+    """It travels with every row of a list."""
+    body = {"sourceKind": "paste", "sourceId": "a", "content": {"text": "x"}}
+    full = {"a": "x" * (METADATA_BYTES - 8)}
+    made = await client.post("/v1/ingestions", json=body | {"metadata": full}, headers=mandate.auth())
+    assert made.status_code == 202
+    larger = {"metadata": {"a": full["a"] + "x"}}
+    document = f"/v1/documents/{made.json()['documentId']}"
+    for method, path, sent in (
+        ("POST", "/v1/ingestions", body | larger),
+        ("PATCH", document, larger),
+        ("POST", "/v1/entries", {"title": "t", "content": "c"} | larger),
+    ):
+        answer = await client.request(method, path, json=sent, headers=mandate.auth())
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "body.metadata")
+        assert "65536 bytes" in answer.json()["detail"]
+
+
+async def test_a_cursor_of_digits_beyond_all_numbers_is_none_of_ours(
+    client: httpx.AsyncClient, mandate: TestMandate
+) -> None:
+    made = await client.post(
+        "/v1/ingestions",
+        json={"sourceKind": "paste", "sourceId": "a", "content": {"text": "x"}},
+        headers=mandate.auth(),
+    )
+    chunks = f"/v1/documents/{made.json()['documentId']}/chunks"
+    for cursor in ("9" * 30, "9" * 5000, "²"):
+        answer = await client.get(chunks, params={"cursor": cursor}, headers=mandate.auth())
+        assert answer.status_code in {200, 400, 422}, cursor

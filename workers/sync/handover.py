@@ -12,6 +12,7 @@ from sqlalchemy import Row
 from connectors.kit.contract import Item, Part
 from connectors.kit.policy import SyncPolicy
 from gateway.ingestion.schemas import BlobContent, ContentObject, IngestionRequest, ObjectsContent
+from gateway.wire import METADATA_BYTES, json_size
 
 _MIME = re.compile(r"^[\w.+-]+/[\w.+-]+(\s*;.*)?$")
 _LONGEST = 2000  # of names and ids, as the façade takes them
@@ -81,6 +82,14 @@ def item_of(row: Row[Any]) -> Item:
     )
 
 
+def _within(metadata: dict[str, Any]) -> dict[str, Any]:
+    """As much as the façade takes: of a mail to a thousand people the longest list goes, not the mail."""
+    while json_size(metadata) > METADATA_BYTES:
+        longest = max(metadata, key=lambda name: json_size(metadata[name]))
+        metadata = {name: value for name, value in metadata.items() if name != longest}
+    return metadata
+
+
 @dataclass(frozen=True)
 class Sender:
     """What every request of one data source has in common."""
@@ -101,7 +110,7 @@ class Sender:
                 "uri": item.uri[:8000] if item.uri else None,
                 "mime_type": item.mime_type if item.mime_type and _MIME.match(item.mime_type) else None,
                 "tags": tags[:200],
-                "metadata": metadata,
+                "metadata": _within(cleaned(metadata)),
                 "feature_code": self.source.feature_code,
                 "scope": "mandate" if shared else "personal",
             }
