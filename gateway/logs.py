@@ -164,6 +164,11 @@ CATALOGUE: dict[str, Event] = {
     "ledger.fence.lost": Event(
         "warning", ("mandateId", "jobId"), "somebody else took the job over; nothing was written"
     ),
+    "ledger.answer.failed": Event(
+        "error",
+        ("lane", "mandateId", "error"),
+        "a worker could not take up a mandate's jobs, for a reason nobody foresaw; they wait and it is rung again",
+    ),
     "ledger.poison": Event(
         "error", ("mandateId", "jobId", "deaths"), "a job that kills its process was set aside"
     ),

@@ -4,6 +4,7 @@ A number carries its reason beside it. `catchment doctor --settings` prints the 
 a setting is missing from wiki/settings.md.
 """
 
+import shlex
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -62,9 +63,10 @@ class Settings(BaseSettings):
         # the largest cap of the extraction guide is 100 MB of plain text
         default=100 * 1024 * 1024,
         ge=1,
+        le=4 * 1024**3,
         description="largest single upload or content",
     )
-    session_hours: int = Field(default=12, ge=1, description="life of a console session")
+    session_hours: int = Field(default=12, ge=1, le=8784, description="life of a console session")
 
     # Vendors: a national cloud and the sandbox are the same kind of override
     msft_client_id: str | None = Field(default=None, description="our application at Microsoft")
@@ -118,17 +120,28 @@ class Settings(BaseSettings):
         # renewed every third of it; a dead worker's jobs are taken over after this long
         default=10.0,
         ge=0.5,
+        le=3600,
         description="how long a claim holds without renewal",
     )
     sweep_seconds: float = Field(
-        default=1.0, gt=0, description="how often lost bells and leases are looked for"
+        # after a minute without a sweep the gateway says that no worker runs
+        default=1.0,
+        gt=0,
+        le=30,
+        description="how often lost bells and leases are looked for",
     )
     maintenance_seconds: float = Field(
-        default=60.0, gt=0, description="how often segments are merged and leftovers collected"
+        default=60.0, gt=0, le=86400, description="how often segments are merged and leftovers collected"
     )
-    max_attempts: int = Field(default=8, ge=1, description="tries before a transient error becomes a failure")
-    max_deaths: int = Field(default=3, ge=1, description="worker deaths before a job is set aside as poison")
-    retry_base_seconds: float = Field(default=1.0, gt=0, description="first step of the retry backoff")
+    max_attempts: int = Field(
+        default=8, ge=1, le=100, description="tries before a transient error becomes a failure"
+    )
+    max_deaths: int = Field(
+        default=3, ge=1, le=100, description="worker deaths before a job is set aside as poison"
+    )
+    retry_base_seconds: float = Field(
+        default=1.0, gt=0, le=300, description="first step of the retry backoff"
+    )
 
     # Scanning
     scan_command: str | None = Field(
@@ -136,7 +149,11 @@ class Settings(BaseSettings):
         description="gets each file on stdin before it is parsed; exit 0 clean, 1 infected, else tried again",
     )
     scan_seconds: float = Field(
-        default=60.0, gt=0, description="how long the scan command may take for one file"
+        # a worker hands back what it has held for a quarter of an hour
+        default=60.0,
+        gt=0,
+        le=600,
+        description="how long the scan command may take for one file",
     )
 
     # Logs
@@ -168,6 +185,17 @@ class Settings(BaseSettings):
     def _web_address(cls, value: str | None) -> str | None:
         if value is not None and not is_web_address(value):
             raise ValueError("it must look like https://host or http://host:port/path")
+        return value
+
+    @field_validator("scan_command")
+    @classmethod
+    def _words(cls, value: str | None) -> str | None:
+        try:
+            named = value is None or bool(shlex.split(value))
+        except ValueError as error:  # an open quotation mark, say; it quotes nothing
+            raise ValueError(f"it cannot be read as a command: {error}") from None
+        if not named:
+            raise ValueError("it names no program")
         return value
 
     @property

@@ -19,7 +19,7 @@ from gateway.db import Database
 from gateway.embedded.gate import wait_until_open
 from gateway.errors import ConfigurationError, StoreUnavailable
 from gateway.ingestion import bell
-from gateway.logs import configure_logs, emit
+from gateway.logs import configure_logs, emit, place_of
 from gateway.settings import Settings, get_settings
 from workers import nursery
 from workers.maintenance import Maintenance
@@ -107,7 +107,7 @@ class WorkerProcess:
 
         async def answer(ctx: dict[Any, Any], lane: str, mandate: str) -> None:
             await bell.hear(self.redis, lane, UUID(mandate), ctx["job_id"])
-            await self.runner.answer(lane, UUID(mandate))
+            await answered(self.runner, lane, UUID(mandate))
 
         while True:
             redis = bell.connect(self._redis_url)
@@ -138,6 +138,16 @@ class WorkerProcess:
                     task.cancel()
                 await asyncio.gather(*worker.tasks.values(), return_exceptions=True)
                 await redis.aclose()
+
+
+async def answered(runner: Runner, lane: str, mandate_id: UUID) -> None:
+    """What nobody foresaw is said in our log, not in ARQ's words alone; the sweep rings for the jobs again."""
+    try:
+        await runner.answer(lane, mandate_id)
+    except StoreUnavailable as error:
+        emit("house.store.unavailable", component="worker", error=error.detail)
+    except Exception as error:  # noqa: BLE001 - the edge of the worker; a job's own trouble is the runner's
+        emit("ledger.answer.failed", lane=lane, mandateId=str(mandate_id), error=place_of(error))
 
 
 async def _end(services: Sequence[asyncio.Task[None]]) -> None:

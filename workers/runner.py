@@ -121,8 +121,8 @@ class Runner:
                     group.create_task(self._run_kind(mandate_id, of_kind))
 
     async def _run_kind(self, mandate_id: UUID, of_kind: Sequence[Row[Any]]) -> None:
-        handler = self._handler(of_kind[0].kind, mandate_id)
         try:
+            handler = self._handler(of_kind[0].kind, mandate_id)
             async with self._leased(handler, of_kind):
                 await handler.run(of_kind)
         except asyncio.CancelledError:

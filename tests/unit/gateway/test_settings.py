@@ -18,6 +18,18 @@ from gateway.settings import Settings
         ("WORKER_SLOTS", "0"),
         ("LEASE_SECONDS", "0.1"),
         ("SESSION_HOURS", "0"),
+        ("SESSION_HOURS", "100000000"),
+        ("LEASE_SECONDS", "1e12"),
+        ("LEASE_SECONDS", "nan"),
+        ("SWEEP_SECONDS", "inf"),
+        ("MAINTENANCE_SECONDS", "inf"),
+        ("RETRY_BASE_SECONDS", "inf"),
+        ("SCAN_SECONDS", "inf"),
+        ("MAX_ATTEMPTS", "5000"),
+        ("MAX_DEATHS", "99999999999999999999"),
+        ("UPLOAD_LIMIT_BYTES", "99999999999999999999"),
+        ("SCAN_COMMAND", 'unbalanced "quote'),
+        ("SCAN_COMMAND", "   "),
     ],
 )
 def test_a_bad_value_stops_the_start(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -43,6 +55,16 @@ def test_secrets_are_stars_wherever_settings_are_shown(monkeypatch: pytest.Monke
     for text in (str(shown), repr(settings), str(settings), settings.model_dump_json()):
         assert "canary" not in text
     assert shown["CATCHMENT_DATABASE_URL"] == "**********"
+
+
+def test_every_number_has_an_end() -> None:
+    """What is infinite waits for ever, and what no database holds fails far from here."""
+    endless = [
+        name
+        for name, field in Settings.model_fields.items()
+        if field.annotation in {int, float} and not any(hasattr(limit, "le") for limit in field.metadata)
+    ]
+    assert endless == []
 
 
 def test_every_setting_says_what_it_is_for() -> None:
