@@ -39,6 +39,11 @@ class Item:
         return "duplicate" if self.outcome == "duplicate" else self.status
 
     @property
+    def shown(self) -> str:
+        """A name in another encoding than a terminal's has a question mark where it cannot be read."""
+        return str(self.path).encode(errors="replace").decode()
+
+    @property
     def is_noteworthy(self) -> bool:
         """To be named even where a bar shows the rest."""
         return self.status in {"failed", "skipped"}
@@ -127,6 +132,7 @@ def walk(paths: list[Path]) -> Iterator[Item]:
 
 def _upload(api: Api, item: Item, fields: dict[str, str]) -> Item:
     try:
+        item.source_id.encode()
         with item.path.open("rb") as content:
             handle = api.call(
                 "POST",
@@ -134,12 +140,19 @@ def _upload(api: Api, item: Item, fields: dict[str, str]) -> Item:
                 files={"file": (item.path.name, content)},
                 data={"sourceId": item.source_id, "title": item.source_id, **fields},
             )
-    except (CatchmentError, OSError) as error:
-        item.outcome, item.status = "refused", "failed"
-        item.reason = error.detail if isinstance(error, CatchmentError) else str(error.strerror)
-        return item
+    except UnicodeEncodeError:
+        return _refused(item, "name is not UTF-8")
+    except CatchmentError as error:
+        return _refused(item, error.detail)
+    except OSError as error:
+        return _refused(item, str(error.strerror))
     item.outcome, item.status = handle["outcome"], handle["status"]
     item.reason, item.job_id = handle["reason"] or "", handle["jobId"]
+    return item
+
+
+def _refused(item: Item, reason: str) -> Item:
+    item.outcome, item.status, item.reason = "refused", "failed", reason
     return item
 
 
@@ -188,7 +201,7 @@ class _progress:  # noqa: N801 - used as a with-statement word
         if self._progress is not None:
             self._progress.advance(self._bars[name])
         if name == "done" and not self._quiet and (self._progress is None or item.is_noteworthy):
-            line = f"{item.ending}: {item.path}  {item.reason}".rstrip()
+            line = f"{item.ending}: {item.shown}  {item.reason}".rstrip()
             typer.echo(line, err=item.status == "failed")
 
     def __exit__(self, *_exception: object) -> None:
@@ -200,7 +213,7 @@ def _report(items: list[Item], *, as_json: bool) -> None:
     counts = Counter(item.ending for item in items)
     if as_json:
         listed = [
-            {"path": str(i.path), "outcome": i.outcome, "status": i.status, "reason": i.reason} for i in items
+            {"path": i.shown, "outcome": i.outcome, "status": i.status, "reason": i.reason} for i in items
         ]
         show_one({"counts": dict(counts), "files": listed}, as_json=True)
         return
