@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError
@@ -31,6 +31,7 @@ from gateway.http import API_PREFIX, EXCEPTION_HANDLERS, BodyLimit, Db, RequestC
 from gateway.ingestion import bell
 from gateway.ingestion import repository as ledger
 from gateway.logs import emit
+from gateway.parameters import known_parameters
 from gateway.schema import newest_revision
 from gateway.settings import Settings
 from gateway.tenancy import repository as tenancy
@@ -44,9 +45,12 @@ API_ROUTERS: tuple[APIRouter, ...] = (
     gateway.corpus.export_routes.router,
     gateway.connections.routes.router,
     gateway.connections.sync_routes.router,
+    *retrieval.ROUTERS,
+)
+# The same, called by vendors and by browsers that vendors send here, with parameters of theirs.
+VENDOR_ROUTERS: tuple[APIRouter, ...] = (
     gateway.connections.oauth_routes.router,
     gateway.connections.webhook_routes.router,
-    *retrieval.ROUTERS,
 )
 # A worker beats at every sweep, by default once a second; a minute of silence means that nobody sweeps. Where none ever ran
 # we count from our own start: a fresh gateway need not wait for a worker, one that stays alone says so.
@@ -183,6 +187,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.blobs = BlobStore.of(settings)
     app.include_router(house)
     for router in API_ROUTERS:
+        app.include_router(router, prefix=API_PREFIX, dependencies=[Depends(known_parameters)])
+    for router in VENDOR_ROUTERS:
         app.include_router(router, prefix=API_PREFIX)
     app.include_router(gateway.mcp_routes.router)
     app.include_router(gateway.console.routes.router)

@@ -48,20 +48,29 @@ def storable(value: Any) -> Any:
     return value
 
 
-def _check(value: Any, levels: int) -> None:
+def _readable(value: Any) -> Any:
+    _check(value, DEEPEST, numbers=False)
+    return value
+
+
+def _check(value: Any, levels: int, *, numbers: bool = True) -> None:
     if isinstance(value, str):
         _check_text(value)
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError("must not contain numbers that are not finite")
-    elif isinstance(value, int):
-        if not _LEAST <= value <= _MOST:
-            raise ValueError("must not contain integers of more than 64 bits")
+    elif isinstance(value, int | float):
+        if numbers:
+            _check_number(value)
     elif isinstance(value, dict | list | tuple):
         if not levels:
             raise ValueError(f"must not be nested deeper than {DEEPEST} levels")
         for item in (*value, *value.values()) if isinstance(value, dict) else value:
-            _check(item, levels - 1)
+            _check(item, levels - 1, numbers=numbers)
+
+
+def _check_number(value: float) -> None:
+    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+        raise ValueError("must not contain integers of more than 64 bits")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("must not contain numbers that are not finite")
 
 
 def _check_text(value: str) -> None:
@@ -96,6 +105,8 @@ def _through_the_day(bound: Any) -> Any:
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
 EndMoment = Annotated[datetime, BeforeValidator(_through_the_day), AfterValidator(_in_utc)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(storable)]
+# Merged into something whose own fields say which numbers they take.
+JsonPatch = Annotated[dict[str, Any], AfterValidator(_readable)]
 Metadata = Annotated[
     JsonObject, AfterValidator(_small), Field(description=f"at most {METADATA_BYTES} bytes as JSON")
 ]
@@ -116,19 +127,42 @@ def decode_cursor(cursor: str) -> tuple[datetime, UUID]:
 
 def encode_text_cursor(at: datetime, name: str) -> str:
     """The same over `(time, name)`, for rows that a vendor named."""
-    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), name]).encode()).decode().rstrip("=")
+    return _packed([at.isoformat(), name])
 
 
 def decode_text_cursor(cursor: str) -> tuple[datetime, str]:
     try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        text, name = json.loads(base64.urlsafe_b64decode(padded))
+        text, name = _unpacked(cursor)
         at = datetime.fromisoformat(text)
     except (ValueError, TypeError, AttributeError, RecursionError):
         at = name = None
     if at is None or at.tzinfo is None or not isinstance(name, str):
         raise CursorInvalid(_NOT_OURS)
     return at, name
+
+
+def encode_ranked_cursor(count: int, at: datetime, row_id: UUID) -> str:
+    """Where a page of what counts most ended, over `(count, time, id)`."""
+    return _packed([count, at.isoformat(), str(row_id)])
+
+
+def decode_ranked_cursor(cursor: str) -> tuple[int, datetime, UUID]:
+    try:
+        count, text, row_id = _unpacked(cursor)
+        at, name = datetime.fromisoformat(text), UUID(row_id)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise CursorInvalid(_NOT_OURS) from None
+    if at.tzinfo is None or type(count) is not int or not 0 <= count < 2**63:
+        raise CursorInvalid(_NOT_OURS)
+    return count, at, name
+
+
+def _packed(parts: list[Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+
+def _unpacked(cursor: str) -> Any:
+    return json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
 
 
 def merge(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,14 @@ from gateway.errors import CursorInvalid, NotFound, fields_invalid
 from gateway.http import Cursor, Limit
 from gateway.ingestion.facade import reindex, reindex_outdated
 from gateway.ingestion.routes import accept
-from gateway.ingestion.schemas import BlobContent, IngestionHandle, IngestionRequest, Scope
+from gateway.ingestion.schemas import (
+    BlobContent,
+    IngestionHandle,
+    IngestionRequest,
+    Scope,
+    SourceKind,
+    Status,
+)
 from gateway.tenancy.access import Admin, Principal, Reader, Writer
 from gateway.wire import Page, decode_cursor, encode_cursor
 
@@ -124,8 +131,8 @@ async def list_documents(
     request: Request,
     principal: Reader,
     *,
-    source_kind: Annotated[str | None, Query(alias="sourceKind")] = None,
-    status: str | None = None,
+    source_kind: Annotated[SourceKind | None, Query(alias="sourceKind")] = None,
+    status: Status | None = None,
     connection_id: Annotated[UUID | None, Query(alias="connectionId")] = None,
     type: str | None = None,  # noqa: A002 - the wire's word
     tag: str | None = None,

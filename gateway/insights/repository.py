@@ -12,6 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.corpus.repository import VISIBLE
 from gateway.db import tenant_of
 
+Rank = tuple[int, datetime, UUID]  # how often, last when, which
+
 
 async def _run(session: AsyncSession, sql: str, **values: Any) -> list[Row[Any]]:
     rows = await session.execute(text(sql), {"mandate_id": tenant_of(session), **values})
@@ -95,25 +97,44 @@ async def top_queries(
     origin: str | None,
     gaps: bool,
     limit: int,
+    after: Rank | None = None,
 ) -> list[Row[Any]]:
-    """Questions by how often they were asked; with `gaps`, those that found nothing to the point the last time."""
+    """Questions by how often they were asked; with `gaps`, those that found nothing to the point the last time. A question is
+    long, so its hash is what it is known by from page to page.
+    """
     unanswered = "HAVING NOT (array_agg(answered ORDER BY at DESC, id DESC))[1]" if gaps else ""
     return await _run(
         session,
         f"""
-        SELECT {_QUERY} AS query, count(*) AS count, count(*) FILTER (WHERE result_count = 0) AS zero_results,
-               count(*) FILTER (WHERE NOT answered) AS unanswered,
-               round(avg(result_count), 1)::float AS mean_results,
-               percentile_disc(0.5) WITHIN GROUP (ORDER BY took_ms) AS median_ms, max(at) AS last_at
-        FROM query_log WHERE {_ASKED} GROUP BY 1 {unanswered}
-        ORDER BY count(*) DESC, max(at) DESC, 1 LIMIT :limit
+        SELECT n.*, CAST(md5(n.query) AS uuid) AS id FROM (
+            SELECT {_QUERY} AS query, count(*) AS count, count(*) FILTER (WHERE result_count = 0) AS zero_results,
+                   count(*) FILTER (WHERE NOT answered) AS unanswered,
+                   round(avg(result_count), 1)::float AS mean_results,
+                   percentile_disc(0.5) WITHIN GROUP (ORDER BY took_ms) AS median_ms, max(at) AS last_at
+            FROM query_log WHERE {_ASKED} GROUP BY 1 {unanswered}) n
+        WHERE {_after("n.count, n.last_at, CAST(md5(n.query) AS uuid)")}
+        ORDER BY n.count DESC, n.last_at DESC, CAST(md5(n.query) AS uuid) DESC LIMIT :limit
         """,
         since=since,
         until=until,
         asker=asker,
         origin=origin,
         limit=limit,
+        **_rank(after),
     )
+
+
+def _after(ranked: str) -> str:
+    """Of rows in falling order those beyond the last that was shown."""
+    return (
+        f"(CAST(:count AS bigint) IS NULL OR ({ranked}) "
+        "< (CAST(:count AS bigint), CAST(:at AS timestamptz), CAST(:id AS uuid)))"
+    )
+
+
+def _rank(after: Rank | None) -> dict[str, Any]:
+    count, at, row_id = after or (None, None, None)
+    return {"count": count, "at": at, "id": row_id}
 
 
 # -- citations
@@ -160,7 +181,13 @@ async def add_citations(
 
 
 async def most_cited(
-    session: AsyncSession, viewer: UUID | None, *, since: datetime, until: datetime, limit: int
+    session: AsyncSession,
+    viewer: UUID | None,
+    *,
+    since: datetime,
+    until: datetime,
+    limit: int,
+    after: Rank | None = None,
 ) -> list[Row[Any]]:
     return await _run(
         session,
@@ -169,12 +196,14 @@ async def most_cited(
         FROM (SELECT document_id, count(*) AS citations, max(cited_at) AS last_cited_at FROM citation
               WHERE mandate_id = :mandate_id AND cited_at >= :since AND cited_at < :until GROUP BY document_id) n
         JOIN document d ON d.mandate_id = :mandate_id AND d.id = n.document_id
-        WHERE {VISIBLE} ORDER BY n.citations DESC, n.last_cited_at DESC, d.id LIMIT :limit
+        WHERE {VISIBLE} AND {_after("n.citations, n.last_cited_at, d.id")}
+        ORDER BY n.citations DESC, n.last_cited_at DESC, d.id DESC LIMIT :limit
         """,
         viewer=viewer,
         since=since,
         until=until,
         limit=limit,
+        **_rank(after),
     )
 
 

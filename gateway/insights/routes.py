@@ -1,6 +1,6 @@
 """What is asked and found, what is cited and what is not, and what it costs."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
@@ -16,7 +16,15 @@ from gateway.insights.schemas import (
     StatsOut,
 )
 from gateway.tenancy.access import Principal, Reader, Writer
-from gateway.wire import EndMoment, Moment, Page, decode_cursor, encode_cursor
+from gateway.wire import (
+    EndMoment,
+    Moment,
+    Page,
+    decode_cursor,
+    decode_ranked_cursor,
+    encode_cursor,
+    encode_ranked_cursor,
+)
 
 router = APIRouter(tags=["insights"])
 
@@ -25,8 +33,16 @@ To = Annotated[EndMoment | None, Query(alias="to", description="default: now")]
 
 
 async def _queries(
-    db: Db, principal: Principal, wanted: service.Period, origin: Origin | None, *, gaps: bool, limit: int
+    db: Db,
+    principal: Principal,
+    wanted: service.Period,
+    origin: Origin | None,
+    *,
+    gaps: bool,
+    limit: int,
+    cursor: str | None,
 ) -> Page[QueryOut]:
+    after = decode_ranked_cursor(cursor) if cursor else None
     async with db.tenant_session(principal.mandate_id) as session:
         rows = await repository.top_queries(
             session,
@@ -35,9 +51,14 @@ async def _queries(
             asker=service.asker(principal),
             origin=origin,
             gaps=gaps,
-            limit=limit,
+            limit=limit + 1,
+            after=after,
         )
-    return Page(items=[QueryOut.model_validate(row) for row in rows])
+    page = [QueryOut.model_validate(row) for row in rows[:limit]]
+    following = None
+    if len(rows) > limit:
+        following = encode_ranked_cursor(page[-1].count, page[-1].last_at, rows[limit - 1].id)
+    return Page(items=page, next_cursor=following)
 
 
 @router.get("/insights/queries")
@@ -48,9 +69,11 @@ async def top_queries(
     until: To = None,
     origin: Origin | None = None,
     limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> Page[QueryOut]:
     """The most frequent questions. Admins see everybody's, others their own."""
-    return await _queries(db, principal, service.period(since, until), origin, gaps=False, limit=limit)
+    wanted = service.period(since, until)
+    return await _queries(db, principal, wanted, origin, gaps=False, limit=limit, cursor=cursor)
 
 
 @router.get("/insights/gaps")
@@ -61,9 +84,11 @@ async def gaps(
     until: To = None,
     origin: Origin | None = None,
     limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> Page[QueryOut]:
     """Questions that found nothing, or nothing to the point, when they were last asked: what the corpus lacks."""
-    return await _queries(db, principal, service.period(since, until), origin, gaps=True, limit=limit)
+    wanted = service.period(since, until)
+    return await _queries(db, principal, wanted, origin, gaps=True, limit=limit, cursor=cursor)
 
 
 @router.get("/insights/citations")
@@ -79,23 +104,22 @@ async def citations(
 ) -> Page[CitedOut]:
     """Documents by how often agents cited them in the period, or those that nobody cited."""
     wanted = service.period(since, until)
+    between: dict[str, Any] = {"since": wanted.since, "until": wanted.until, "limit": limit + 1}
     async with db.tenant_session(principal.mandate_id) as session:
         if show == "most":
-            rows = await repository.most_cited(
-                session, principal.user_id, since=wanted.since, until=wanted.until, limit=limit
-            )
-            return Page(items=[CitedOut.model_validate(row) for row in rows])
-        rows = await repository.never_cited(
-            session,
-            principal.user_id,
-            since=wanted.since,
-            until=wanted.until,
-            limit=limit + 1,
-            after=decode_cursor(cursor) if cursor else None,
-        )
+            rank = decode_ranked_cursor(cursor) if cursor else None
+            rows = await repository.most_cited(session, principal.user_id, after=rank, **between)
+        else:
+            after = decode_cursor(cursor) if cursor else None
+            rows = await repository.never_cited(session, principal.user_id, after=after, **between)
     page = [CitedOut.model_validate(row) for row in rows[:limit]]
-    following = encode_cursor(page[-1].created_at, page[-1].document_id) if len(rows) > limit else None
-    return Page(items=page, next_cursor=following)
+    return Page(items=page, next_cursor=_following(page[-1]) if len(rows) > limit else None)
+
+
+def _following(last: CitedOut) -> str:
+    if last.last_cited_at is None:
+        return encode_cursor(last.created_at, last.document_id)
+    return encode_ranked_cursor(last.citations, last.last_cited_at, last.document_id)
 
 
 @router.get("/insights/spend")

@@ -34,7 +34,7 @@ from gateway.tenancy.schemas import (
     UserPatch,
     WhoAmIOut,
 )
-from gateway.wire import JsonObject, Page, decode_cursor, encode_cursor
+from gateway.wire import JsonPatch, Page, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["tenancy"])
 
@@ -124,7 +124,7 @@ async def get_policy(db: Db, principal: Reader) -> Policy:
 
 
 @router.patch("/policy")
-async def patch_policy(db: Db, patch: JsonObject, principal: Admin) -> Policy:
+async def patch_policy(db: Db, patch: JsonPatch, principal: Admin) -> Policy:
     """A merge patch (RFC 7396): null puts a field back to its default."""
     async with db.tenant_session(principal.mandate_id) as session:
         return await service.patch_policy(session, patch)

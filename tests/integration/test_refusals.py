@@ -1,11 +1,13 @@
 """What is refused before any noun has a say: methods, bodies, and a store that takes nothing."""
 
 import json
+import re
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
+from gateway.db import new_id
 from gateway.settings import Settings
 from tests.fixtures.tenants import TestMandate
 
@@ -41,6 +43,45 @@ async def test_a_body_nobody_can_read_is_said_to_be_that(
     answer = await client.post("/v1/users", content=body, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (400, "request.invalid")
     assert "body" in answer.json()["detail"]
+
+
+async def test_a_parameter_that_no_route_knows_is_refused_everywhere(
+    app: FastAPI, client: httpx.AsyncClient, mandate: TestMandate
+) -> None:
+    """Ignored, a misspelt filter would answer with everything."""
+    open_to_vendors = {
+        "/v1/webhooks/{authority}",
+        "/v1/oauth/{authority}/start",
+        "/v1/oauth/{authority}/callback",
+    }
+    lenient: list[str] = []
+    for path, methods in app.openapi()["paths"].items():
+        filled = re.sub(r"{\w+}", str(new_id()), path).replace(".png", "1.png")
+        for method in set(methods) if path not in open_to_vendors else ():
+            answer = await client.request(
+                method.upper(), filled, params={"bogus": "1"}, headers=mandate.auth("operator")
+            )
+            fields = [one["field"] for one in answer.json().get("errors", ())]
+            if answer.status_code != 422 or "query.bogus" not in fields:
+                lenient.append(f"{method} {path}: {answer.status_code} {fields}")
+    assert lenient == []
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/documents?sourceId=note-1", "query.sourceId"),
+        ("/documents?tags=zzz", "query.tags"),
+        ("/documents?status=bogus", "query.status"),
+        ("/documents?sourceKind=bogus", "query.sourceKind"),
+        ("/entries?type=rule", "query.type"),
+    ],
+)
+async def test_a_filter_that_is_none_is_named(
+    client: httpx.AsyncClient, mandate: TestMandate, path: str, field: str
+) -> None:
+    answer = await client.get(f"/v1{path}", headers=mandate.auth())
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
 
 
 async def test_a_full_or_absent_store_of_originals_is_a_503_that_asks_to_come_again(

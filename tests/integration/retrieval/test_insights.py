@@ -14,6 +14,7 @@ from gateway.insights import spend_repository
 from gateway.insights.query_log import Asked, QueryLog
 from gateway.insights.service import apply_retention
 from gateway.tenancy import service as tenancy
+from gateway.wire import encode_text_cursor
 from tests.fixtures.tenants import TestMandate
 from tests.integration.retrieval.conftest import Shelf
 
@@ -48,6 +49,50 @@ async def test_top_queries_count_one_question_however_it_is_typed(
         ("reset sso", 3, 1),
         ("holidays", 1, 0),
     ]
+
+
+@pytest.mark.parametrize("what", ["queries", "gaps"])
+async def test_questions_are_read_to_the_last_page_by_page(
+    client: httpx.AsyncClient, query_log: QueryLog, mandate: TestMandate, what: str
+) -> None:
+    long = "why " * 200
+    await ask(query_log, mandate, "a", "a", "b", "c", "d", long, "c", answered=False, result_count=0)
+    path = f"/insights/{what}?limit=2"
+    pages = [await get(client, mandate, path)]
+    while pages[-1]["nextCursor"]:
+        pages.append(await get(client, mandate, f"{path}&cursor={pages[-1]['nextCursor']}"))
+    assert [len(page["items"]) for page in pages] == [2, 2, 1]
+    found = [item["query"] for page in pages for item in page["items"]]
+    assert set(found[:2]) == {"a", "c"}
+    assert sorted(found) == sorted(["a", "b", "c", "d", long.strip()])
+
+
+async def test_the_most_cited_are_read_to_the_last_page_by_page(
+    client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf
+) -> None:
+    put = [await shelf.put(mandate.id, f"doc {number}", f"text {number}") for number in range(5)]
+    for number, one in enumerate(put):
+        for turn in range(1 + number % 2):
+            body = {"turnId": f"turn {turn}", "chunkIds": [str(one.chunk_ids[0])]}
+            assert (await client.post("/v1/citations", headers=mandate.auth(), json=body)).status_code == 200
+    path = "/insights/citations?limit=2"
+    pages = [await get(client, mandate, path)]
+    while pages[-1]["nextCursor"]:
+        pages.append(await get(client, mandate, f"{path}&cursor={pages[-1]['nextCursor']}"))
+    counts = [[item["citations"] for item in page["items"]] for page in pages]
+    assert counts == [[2, 2], [1, 1], [1]]
+    assert len({item["documentId"] for page in pages for item in page["items"]}) == 5
+
+
+@pytest.mark.parametrize("path", ["queries", "gaps", "citations", "citations?show=never"])
+async def test_a_cursor_of_somebody_else_is_refused(
+    client: httpx.AsyncClient, mandate: TestMandate, path: str
+) -> None:
+    of_another_list = encode_text_cursor(datetime.now(UTC), "name")
+    for cursor in ("zzz", of_another_list):
+        join = "&" if "?" in path else "?"
+        answer = await client.get(f"/v1/insights/{path}{join}cursor={cursor}", headers=mandate.auth())
+        assert (answer.status_code, answer.json()["code"]) == (400, "cursor.invalid")
 
 
 async def test_gaps_are_what_was_not_answered_the_last_time(
