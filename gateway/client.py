@@ -335,7 +335,9 @@ _BY_STATUS: dict[int, type[CatchmentError]] = {
 
 
 def problem(response: httpx.Response) -> CatchmentError:
-    """The error a problem+json answer stands for; its other members are in `extra`."""
+    """The error a problem+json answer stands for; its other members are in `extra`. Its `code` is the service's, also where no
+    class of ours has it.
+    """
     status = response.status_code
     try:
         body: dict[str, Any] = dict(response.json())
@@ -343,7 +345,10 @@ def problem(response: httpx.Response) -> CatchmentError:
         body = {}
     kind = _BY_CODE.get((str(body.get("code")), status)) or _BY_STATUS.get(status, ServiceError)
     detail = str(body.pop("detail", "") or f"The service answers {status}.")
-    return kind(detail, **{"status": status, **body})
+    error = kind(detail, **{"status": status, **body})
+    if isinstance(code := body.get("code"), str):
+        error.code = code
+    return error
 
 
 def _new_private_file(path: Path) -> BinaryIO:

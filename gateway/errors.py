@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 class CatchmentError(Exception):
     """Something went wrong on our side."""
 
-    code: ClassVar[str] = "internal"
+    code: str = "internal"  # of the class; a client sets what the service said
     status: ClassVar[int] = 500
     retryable: ClassVar[bool] = False
 

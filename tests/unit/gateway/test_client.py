@@ -114,13 +114,14 @@ async def test_it_gives_up_in_the_end_with_what_the_service_said(
     ],
 )
 async def test_a_problem_is_raised_as_the_error_it_names(
-    service: Service, client: CatchmentClient, code: str, status_code: int, kind: type[Exception]
+    service: Service, client: CatchmentClient, code: str, status_code: int, kind: type[errors.CatchmentError]
 ) -> None:
     service.say({"code": code, "detail": "Because.", "status": status_code, "requestId": "r-1"}, status_code)
     with pytest.raises(errors.CatchmentError, match="Because") as caught:
         await client.request("GET", "/documents")
     assert type(caught.value) is kind
-    assert caught.value.extra["code"] == code
+    assert (caught.value.code, caught.value.extra["code"]) == (code, code)
+    assert kind("another").code == kind.code, "the class keeps its own"
     assert caught.value.extra["requestId"] == "r-1"
     assert len(service.requests) == 1
 
@@ -129,6 +130,7 @@ def test_an_answer_that_is_no_problem_json_still_becomes_an_error() -> None:
     error = problem(httpx.Response(502, content=b"<html>bad gateway"))
     assert isinstance(error, ServiceError)
     assert "502" in error.detail
+    assert error.code == "client.unknown_error"
 
 
 async def test_a_newer_services_extra_fields_are_no_trouble(
