@@ -7,7 +7,8 @@ a setting is missing from wiki/settings.md.
 import shlex
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any, cast
+from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -180,11 +181,26 @@ class Settings(BaseSettings):
             raise ValueError(f"it must look like {form}, with %40 for an @ within and so on")
         return value
 
-    @field_validator("public_url", "openai_base_url")
+    @field_validator("public_url", "push_url", "openai_base_url")
     @classmethod
     def _web_address(cls, value: str | None) -> str | None:
         if value is not None and not is_web_address(value):
             raise ValueError("it must look like https://host or http://host:port/path")
+        return value
+
+    @field_validator("msft_endpoints", "google_endpoints", "clickup_endpoints")
+    @classmethod
+    def _endpoints(cls, value: dict[str, str], about: ValidationInfo) -> dict[str, str]:
+        if not value:
+            return value
+        from connectors.registry import default_endpoints  # noqa: PLC0415 - knows the vendors' libraries
+
+        usual = {**default_endpoints(str(about.field_name).removesuffix("_endpoints")), **_DOWNLOADS}
+        for name, given in value.items():
+            if name not in usual:
+                raise ValueError(f"it names an endpoint that is none; known are {', '.join(usual)}")
+            if is_web_address(usual[name]) and not is_web_address(given):
+                raise ValueError(f"{name} must look like https://host or http://host:port/path")
         return value
 
     @field_validator("scan_command")
@@ -208,12 +224,49 @@ class Settings(BaseSettings):
         return url_of(self.host, self.port)
 
     def redacted(self) -> dict[str, str]:
-        """Values fit for a terminal: secrets show as stars, unset as a dash."""
-        shown: dict[str, str] = {}
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            shown[f"CATCHMENT_{name.upper()}"] = "–" if value is None else str(value)
-        return shown
+        """Values fit for a terminal: secrets show as stars, unset as a dash. What people put into other values that may be one
+        shows as stars too: who and what is asked in an address, what a command is told.
+        """
+        return {
+            f"CATCHMENT_{name.upper()}": _starred(name, getattr(self, name))
+            for name in type(self).model_fields
+        }
+
+
+# No part of an API: further places from which files may be fetched, as the sandbox's vendors have them.
+_DOWNLOADS = {"download": "https://…", "files": "https://…"}
+_STARS = "**********"  # as pydantic writes a secret
+
+
+def _starred(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, dict):
+        given = cast("dict[str, str]", value)
+        return str(
+            {key: _STARS if key.endswith("token") else _without_secrets(part) for key, part in given.items()}
+        )
+    if name == "scan_command":
+        program, *words = shlex.split(value)
+        return " ".join([program, *(_STARS for _ in words)])
+    return _without_secrets(value) if isinstance(value, str) else str(value)
+
+
+def _without_secrets(text: str) -> str:
+    """An address without its user, password, query and fragment."""
+    if "://" not in text:
+        return text
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return _STARS
+    _, at, host = parts.netloc.rpartition("@")
+    starred = parts._replace(
+        netloc=f"{_STARS}@{host}" if at else host,
+        query=_STARS if parts.query else "",
+        fragment=_STARS if parts.fragment else "",
+    )
+    return urlunsplit(starred)
 
 
 def reachable(host: str) -> str:

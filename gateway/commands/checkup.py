@@ -3,6 +3,8 @@
 import asyncio
 import os
 import platform
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -57,6 +59,8 @@ def examine(settings: Settings, data_dir: Path) -> Iterator[Finding]:
     yield _embedder(settings)
     if settings.reranker:
         yield _reranker(settings)
+    if settings.scan_command:
+        yield _scanner(settings.scan_command)
     yield from _stores(settings, data_dir)
     if settings.blob_url:
         yield _blobs(settings)
@@ -121,6 +125,16 @@ def _reranker(settings: Settings) -> Finding:
     except ConfigurationError as error:
         return Finding("reranker", "bad", spec, error.detail)
     return _good("reranker", f"{spec} loads")
+
+
+def _scanner(command: str) -> Finding:
+    program = shlex.split(command)[0]
+    return _judge(
+        "scanner",
+        shutil.which(program) is not None,
+        program,
+        "No such program can be run here. Without it no document is parsed: install it or correct CATCHMENT_SCAN_COMMAND.",
+    )
 
 
 def _blobs(settings: Settings) -> Finding:

@@ -137,6 +137,17 @@ def test_a_redis_that_keeps_its_configuration_to_itself(
     assert findings["redis memory"].state == "unknown"
 
 
+def test_a_scanner_that_is_not_there(sound: Settings, tmp_path: Path) -> None:
+    for command, state in (
+        ("/no/such/scanner --token hush", "bad"),
+        ("no-such-scanner", "bad"),
+        ("cat -", "ok"),
+    ):
+        found = _examined(sound, tmp_path, scan_command=command)["scanner"]
+        assert found.state == state
+        assert "hush" not in str(found)
+
+
 def test_what_else_can_be_wrong(sound: Settings, tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("x")

@@ -57,6 +57,49 @@ def test_secrets_are_stars_wherever_settings_are_shown(monkeypatch: pytest.Monke
     assert shown["CATCHMENT_DATABASE_URL"] == "**********"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "known"),
+    [
+        ("MSFT", '{"bogus":"x"}', "login, tenant, graph"),
+        ("MSFT", '{"graph":"hush"}', "graph must look like https://"),
+        ("GOOGLE", '{"drives":"https://host"}', "auth, token"),
+        ("CLICKUP", '{"api":"ftp://host"}', "api must look like https://"),
+    ],
+)
+def test_an_endpoint_that_is_none_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, known: str
+) -> None:
+    monkeypatch.setenv(f"CATCHMENT_{name}_ENDPOINTS", value)
+    with pytest.raises(ValidationError, match=known) as refused:
+        Settings()
+    assert "hush" not in str(refused.value)
+
+
+def test_endpoints_of_a_national_cloud_and_the_words_among_them_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(
+        "CATCHMENT_MSFT_ENDPOINTS", '{"login":"https://login.microsoftonline.us","tenant":"acme"}'
+    )
+    monkeypatch.setenv("CATCHMENT_GOOGLE_ENDPOINTS", '{"pubsub_token":"a word"}')
+    assert Settings().msft_endpoints["tenant"] == "acme"
+
+
+def test_what_people_put_into_other_values_is_stars_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "PUBLIC_URL", "PUSH_URL"):
+        monkeypatch.setenv(f"CATCHMENT_{name}", "https://ann:hush@host:8443/v1?key=hush#hush")
+    monkeypatch.setenv("CATCHMENT_BLOB_URL", "s3://id:hush@bucket/path?secret=hush")
+    monkeypatch.setenv("CATCHMENT_SCAN_COMMAND", "'/opt/the scanner' --token hush --password=hush")
+    monkeypatch.setenv("CATCHMENT_MSFT_ENDPOINTS", '{"graph":"https://ann:hush@host/v1.0","tenant":"acme"}')
+    monkeypatch.setenv("CATCHMENT_GOOGLE_ENDPOINTS", '{"pubsub_token":"hush"}')
+    shown = Settings().redacted()
+    assert "hush" not in str(shown)
+    assert shown["CATCHMENT_PUBLIC_URL"] == "https://**********@host:8443/v1?**********#**********"
+    assert shown["CATCHMENT_BLOB_URL"].endswith("@bucket/path?**********")
+    assert shown["CATCHMENT_SCAN_COMMAND"].startswith("/opt/the scanner **********")
+    assert "acme" in shown["CATCHMENT_MSFT_ENDPOINTS"]
+
+
 def test_every_number_has_an_end() -> None:
     """What is infinite waits for ever, and what no database holds fails far from here."""
     endless = [
@@ -96,7 +139,7 @@ def test_an_address_that_is_none_is_refused_without_repeating_it(
     assert "hu" not in str(refused.value)
 
 
-@pytest.mark.parametrize("setting", ["PUBLIC_URL", "OPENAI_BASE_URL"])
+@pytest.mark.parametrize("setting", ["PUBLIC_URL", "PUSH_URL", "OPENAI_BASE_URL"])
 @pytest.mark.parametrize(
     "address", ["catchment.example", "javascript:hush", "https://", "https://hush:no port/"]
 )
