@@ -15,13 +15,16 @@ from gateway.commands.api import AsJson, DataDir
 from gateway.embedded.instance import NoInstance, chosen_data_dir
 
 EXAMPLES = "Example: catchment logs --follow --event 'ingestion.*'"
+MOST_LINES = 1_000_000  # they are held in memory
 _LOOK_AGAIN_SECONDS = 0.2
 
 
 def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as new lines come")] = False,
     event: Annotated[str | None, typer.Option(help="only this event; * stands for anything")] = None,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="how many of the last lines")] = 50,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=MOST_LINES, help="how many of the last lines")
+    ] = 50,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:

@@ -26,9 +26,12 @@ MIGRATE_EXAMPLES = "Example: CATCHMENT_OWNER_DATABASE_URL=postgresql://… catch
 
 def gateway(
     host: Annotated[str | None, typer.Option(help="address to listen on; default CATCHMENT_HOST")] = None,
-    port: Annotated[int | None, typer.Option(help="port to listen on; default CATCHMENT_PORT")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="port to listen on; default CATCHMENT_PORT")
+    ] = None,
     fd: Annotated[
-        int | None, typer.Option(help="a socket that listens already, inherited from a supervisor")
+        int | None,
+        typer.Option(min=0, max=1_048_576, help="a socket that listens already, inherited from a supervisor"),
     ] = None,
 ) -> None:
     """Run the gateway alone: HTTP API and console."""

@@ -169,7 +169,7 @@ def create_key(  # noqa: PLR0917 - typer reads the command line from them
     service: Annotated[str | None, typer.Option(help="the key belongs to this service")] = None,
     user: Annotated[str | None, typer.Option(help="the key belongs to this user; default you")] = None,
     days: Annotated[
-        int | None, typer.Option(min=1, help="expires after that many days; default never")
+        int | None, typer.Option(min=1, max=36_500, help="expires after that many days; default never")
     ] = None,
     url: Url = None,
     api_key: ApiKey = None,

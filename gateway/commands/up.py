@@ -54,7 +54,9 @@ def up(
     demo: Annotated[
         bool, typer.Option("--demo", help="with a mandate, users, documents and vendors to play with")
     ] = False,
-    port: Annotated[int | None, typer.Option(help="port of the console and API; 0 for any free one")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="port of the console and API; 0 for any free one")
+    ] = None,
     host: Annotated[str | None, typer.Option(help="address to listen on; default this machine only")] = None,
     data_dir: Annotated[
         Path | None,

@@ -45,3 +45,22 @@ def test_a_folder_that_is_set_to_nothing_is_not_set(tmp_path: Path, monkeypatch:
 def test_it_says_which_version_it_is() -> None:
     shown = CliRunner().invoke(app, ["--version"])
     assert (shown.exit_code, shown.output) == (0, f"catchment {version('catchment')}\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "keys create k --days 4000000",
+        "logs --lines 99999999999999999999",
+        "up --port 70000",
+        "gateway --port 70000",
+        "gateway --fd 99999999999999999999",
+        "search a --limit 99999999999999999999",
+    ],
+)
+def test_a_number_beyond_all_bounds_is_refused_in_words(command: str, tmp_path: Path) -> None:
+    """As a mistake in the command line, before anything is started or asked."""
+    options = [] if command.startswith("gateway") else ["--data-dir", str(tmp_path)]
+    refused = CliRunner().invoke(app, [*command.split(), *options])
+    assert (refused.exit_code, type(refused.exception)) == (2, SystemExit)
+    assert "Invalid value for" in refused.output
