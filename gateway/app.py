@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import Any, cast
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -31,6 +32,7 @@ from gateway.http import API_PREFIX, EXCEPTION_HANDLERS, BodyLimit, Db, RequestC
 from gateway.ingestion import bell
 from gateway.ingestion import repository as ledger
 from gateway.logs import emit
+from gateway.openapi import Described
 from gateway.parameters import known_parameters
 from gateway.schema import newest_revision
 from gateway.settings import Settings
@@ -167,8 +169,9 @@ def create_app(settings: Settings) -> FastAPI:
         raise ConfigurationError(
             "Set CATCHMENT_DATABASE_URL and CATCHMENT_REDIS_URL, or start everything with `catchment up`."
         )
-    app = FastAPI(
+    app = Described(
         title="Catchment",
+        version=version("catchment"),
         description="One door through which everything an organisation knows enters one searchable corpus.",
         openapi_url=None,
         redirect_slashes=False,  # a path has one spelling

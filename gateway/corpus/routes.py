@@ -52,6 +52,19 @@ REINDEXED_AT_ONCE = 500  # documents per call
 RECEIPT_SECONDS = 5  # an erasure done by then is answered with its receipt
 
 
+# The body is read as it comes, so the framework cannot see what it is.
+_BINARY = {"type": "string", "format": "binary"}
+_BYTES = {
+    "required": True,
+    "content": {
+        "application/octet-stream": {"schema": _BINARY},
+        "multipart/form-data": {
+            "schema": {"type": "object", "required": ["file"], "properties": {"file": _BINARY}}
+        },
+    },
+}
+
+
 async def _pieces(upload: FormFile) -> AsyncIterator[bytes]:
     while piece := await upload.read(1024 * 1024):
         yield piece
@@ -76,7 +89,7 @@ async def _keep(
     return BlobOut(blob=f"sha256:{digest.hex()}", size=size, mime_type=mime_type)
 
 
-@router.post("/blobs", status_code=201)
+@router.post("/blobs", status_code=201, openapi_extra={"requestBody": _BYTES})
 async def upload_blob(request: Request, principal: Writer) -> BlobOut:
     """Keeps the request body, or the `file` of a form, as a blob that a later ingestion of yours may refer to."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):

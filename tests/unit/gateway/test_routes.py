@@ -1,5 +1,6 @@
 """Every route says what it needs, or is on the short list of those open to everybody."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +122,36 @@ def test_the_description_of_the_api_is_complete(app: FastAPI) -> None:
     assert {path for path in routes if path.startswith("/v1/")} - set(described) - {
         "/v1/openapi.json"
     } == set()
+
+
+def test_the_description_says_who_may_ask_and_how_a_refusal_looks(app: FastAPI) -> None:
+    described = app.openapi()
+    components = described["components"]
+    assert components["securitySchemes"]["key"]["scheme"] == "bearer"
+    assert described["security"] == [{"key": []}, {"session": []}]
+    assert {"code", "detail", "errors", "requestId"} <= set(components["schemas"]["Problem"]["properties"])
+    assert "HTTPValidationError" not in str(described)
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            answers = operation["responses"]
+            expected = {"400", "401", "403", "404", "422", "500", "503"}
+            expected |= {"409"} if method != "get" else set()
+            expected |= {"413", "415"} if "requestBody" in operation else set()
+            assert expected <= set(answers), (method, path)
+            for status in expected:
+                answer = components["responses"][answers[status]["$ref"].rpartition("/")[2]]
+                assert set(answer["content"]) == {"application/problem+json"}
+            assert (operation.get("security") == []) == path.startswith("/v1/webhooks/")
+    assert "application/octet-stream" in described["paths"]["/v1/blobs"]["post"]["requestBody"]["content"]
+
+
+def test_the_description_holds_together(app: FastAPI) -> None:
+    """Every reference leads somewhere, and nothing is described that nothing refers to."""
+    text = json.dumps(app.openapi())
+    referred = set(re.findall(r'"#/components/(\w+)/(\w+)"', text))
+    components = app.openapi()["components"]
+    there = {(kind, name) for kind in ("schemas", "responses") for name in components[kind]}
+    assert referred == there
 
 
 def test_the_pages_bring_their_files() -> None:
