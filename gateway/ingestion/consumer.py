@@ -85,8 +85,6 @@ class KnowledgeIngestionConsumer:
         if gone.data_source_id is not None:
             await self._erase(session, "source", gone.data_source_id, "FileDeleted")
         if gone.source_id is None:
-            if gone.data_source_id is None:
-                raise EventInvalid("neither a sourceId nor a dataSourceId is given")
             return
         key = (gone.connection_id, gone.source_kind, gone.source_id)
         for document_id in await repository.documents_of_source(session, key):

@@ -6,10 +6,10 @@ What events add to a snapshot is on an explicit list too, few and short: what is
 from typing import Annotated, Any, cast
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 from pydantic.alias_generators import to_camel
 
-from gateway.ingestion.schemas import Identifier, SourceKind
+from gateway.ingestion.schemas import Identifier, IngestionRequest, SourceKind
 from gateway.wire import Wire
 
 MOST_CHARACTERS = 300
@@ -30,6 +30,12 @@ class FileDeleted(Payload):
     source_kind: SourceKind = "upload"
     connection_id: UUID | None = None
     data_source_id: UUID | None = None
+
+    @model_validator(mode="after")
+    def _names_something(self) -> "FileDeleted":
+        if self.source_id is None and self.data_source_id is None:
+            raise ValueError("neither a sourceId nor a dataSourceId is given")
+        return self
 
 
 class ConnectionEstablished(Payload):
@@ -126,3 +132,16 @@ class FeatureConfigChanged(FeatureWords):
     def words(self) -> FeatureWords:
         said = self.model_fields_set & FeatureWords.model_fields.keys()
         return FeatureWords.model_construct(said, **{name: getattr(self, name) for name in said})
+
+
+# What each event must say.
+SHAPES: dict[str, type[BaseModel]] = {
+    "FileCommitted": IngestionRequest,
+    "FileDeleted": FileDeleted,
+    "ConnectionEstablished": ConnectionEstablished,
+    "ConnectionRevoked": ConnectionRevoked,
+    "ProfileUpdated": ProfileUpdated,
+    "MembershipChanged": MembershipChanged,
+    "MandateUpdated": MandateUpdated,
+    "FeatureConfigChanged": FeatureConfigChanged,
+}

@@ -2,11 +2,13 @@
 
 from typing import Any, Literal, get_args
 
+from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.db import new_id
-from gateway.errors import EventInvalid
+from gateway.errors import EventInvalid, fields_invalid
 from gateway.ingestion import repository
+from gateway.ingestion.event_schemas import SHAPES
 from gateway.wire import storable
 
 EventType = Literal[
@@ -20,6 +22,18 @@ EventType = Literal[
     "FeatureConfigChanged",
 ]
 EVENT_TYPES: tuple[str, ...] = get_args(EventType)
+
+
+def check_event(event_type: str, payload: dict[str, Any]) -> None:
+    """What can be known before it is consumed: who sends an event over HTTP is told at once that it says too little."""
+    shape = SHAPES.get(event_type)
+    try:
+        if shape is not None:
+            shape.model_validate(payload)
+    except ValidationError as error:
+        named = [{**one, "loc": ("body", "payload", *one["loc"])} for one in error.errors()]
+        refused = fields_invalid(named)
+        raise EventInvalid(refused.detail, **refused.extra) from None
 
 
 async def record_event(session: AsyncSession, event_type: str, payload: dict[str, Any]) -> None:

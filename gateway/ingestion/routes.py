@@ -1,5 +1,6 @@
 """`requestIngestion` and `getIngestionStatus` over HTTP, and the door for domain events."""
 
+import asyncio
 from base64 import b64encode
 from typing import Annotated
 from uuid import UUID
@@ -15,7 +16,7 @@ from gateway.crashpoints import crash_point
 from gateway.db import COMMONS, Database
 from gateway.errors import NotFound
 from gateway.ingestion import facade, repository
-from gateway.ingestion.events import record_event
+from gateway.ingestion.events import check_event, record_event
 from gateway.ingestion.schemas import (
     BlobContent,
     BytesContent,
@@ -140,6 +141,7 @@ class EventOut(Wire):
 @router.post("/events", status_code=202)
 async def receive_event(request: Request, event: EventIn, principal: Admin) -> EventOut:
     """A domain event for the one consumer. It is kept with this answer and handled shortly after."""
+    await asyncio.to_thread(check_event, event.type, event.payload)  # a file may be in it
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         await record_event(session, event.type, event.payload)
     return EventOut()

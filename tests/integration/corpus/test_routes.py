@@ -385,3 +385,24 @@ async def test_why_names_what_keeps_something_from_ever_being_known(client, mand
         assert asked.json()["found"] is False
         assert "refused as it came (by a quota, the policy or its size" in asked.json()["answer"]
         assert f"that is {days} days" in asked.json()["answer"]
+
+
+@pytest.mark.parametrize(
+    ("event_type", "payload", "field"),
+    [
+        ("FileCommitted", {}, "body.payload.sourceKind"),
+        ("FileCommitted", {"sourceKind": "upload", "sourceId": "a", "content": {}}, "body.payload.content"),
+        ("FileDeleted", {}, "body.payload"),
+        ("ConnectionRevoked", {"connectionId": "none"}, "body.payload.connectionId"),
+        ("MembershipChanged", {"userId": str(new_id())}, "body.payload.role"),
+        ("ProfileUpdated", {}, "body.payload.userId"),
+        ("FeatureConfigChanged", {}, "body.payload.featureInstanceId"),
+    ],
+)
+async def test_an_event_that_says_too_little_is_refused_while_its_sender_listens(
+    client, mandate, event_type, payload, field
+):
+    body = {"type": event_type, "payload": payload}
+    answer = await client.post("/v1/events", json=body, headers=mandate.auth())
+    assert (answer.status_code, answer.json()["code"]) == (422, "event.invalid"), answer.text
+    assert field in [one["field"] for one in answer.json()["errors"]]
