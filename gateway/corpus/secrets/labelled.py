@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from gateway.corpus.field_names import names_a_field, names_values
 from gateway.corpus.masking import Span
 from gateway.corpus.secrets.labels import Grade, Label
 from gateway.corpus.secrets.values import Strength, is_made_up, is_one_word, names_a_secret, strength
@@ -22,6 +23,10 @@ _TYPED = re.compile(rf"[A-Za-z_][\w\[\]., |]{{0,40}}?{_SPACE}?={_SPACE}{{0,4}}(?
 _TAG_OPEN = re.compile(r"<(?:\w{1,20}:)?\Z")
 _TAG = re.compile(r"(?: [^<>\n]{0,80})?>\s{0,4}")
 _CELL = re.compile(rf"{_CLOSE}[:：]?[*_]{{0,2}}{_SPACE}{{0,8}}(?:\||\t){_SPACE}{{0,40}}")
+# In a table with a head both cells are named: `Setting: Password | Value: …`.
+_CELL_START = re.compile(r"(?:\A|[|\t]|: )[\s*_\"'`]{0,8}\Z")
+_CELL_NAME = re.compile(rf"(?P<name>[^|:\n\f]{{1,120}}):{_SPACE}{{1,4}}")
+_CELL_END = re.compile(rf"{_CLOSE}{_SPACE}{{0,8}}(?:\||\n|\f|\Z)")
 _COMMA = re.compile(r"""[\\]?["'`]\s{0,8},\s{0,8}(?=\\?["'`])""")
 _CALL = re.compile(r"\(\s{0,4}(?=[\"'`])")
 _FLAG = re.compile(r"[ =](?!-)")
@@ -179,6 +184,8 @@ def _plain_is_enough(text: str, label: Label, sep: str, value: Value) -> bool:
         or not (word[0].isalnum() and word.replace("-", "a").isalnum())
     ):
         return False
+    if text.startswith(" | ", value.end) and names_a_field(word):
+        return False  # the names of a list of pairs, under the first of them
     before = _line_before(text, label.start)
     if _CONNECTION.search(before) and sep == "=":
         return bool(_PAIR_END.match(text, value.end))
@@ -231,7 +238,21 @@ def _tagged(text: str, label: Label) -> Value | None:
 
 def _in_cell(text: str, label: Label) -> Value | None:
     match = _CELL.match(text, label.end)
-    return _judge(text, read_value(text, match.end()), Strength.STRONG) if match else None
+    if match is None:
+        return None
+    found = _judge(text, read_value(text, match.end()), Strength.STRONG)
+    return found or _in_named_cell(text, label, match.end())
+
+
+def _in_named_cell(text: str, label: Label, at: int) -> Value | None:
+    named = _CELL_NAME.match(text, at)
+    if named is None or not _CELL_START.search(_line_before(text, label.start)):
+        return None
+    value = read_value(text, named.end())
+    if value is None or names_a_field(named["name"]) or not _CELL_END.match(text, value.end):
+        return None
+    plain = label.grade is Grade.HARD and names_values(named["name"]) and value.end - value.start >= 4
+    return _judge(text, value, Strength.PLAIN if plain else Strength.STRONG)
 
 
 def _as_argument(text: str, label: Label) -> Value | None:
@@ -306,7 +327,9 @@ def _on_next_line(text: str, label: Label) -> Value | None:
 
 
 def _pin(text: str, label: Label) -> Value | None:
-    match = _ASSIGN.match(text, label.end) or _VERB.match(text, label.end) or _CELL.match(text, label.end)
+    match = _ASSIGN.match(text, label.end) or _VERB.match(text, label.end)
+    if match is None and (cell := _CELL.match(text, label.end)):
+        match = _CELL_NAME.match(text, cell.end()) or cell
     digits = _DIGITS.match(text, match.end()) if match else None
     if digits is None or text[digits.end() : digits.end() + 1].isalnum():
         return None

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from gateway.corpus.masking import Span
 from gateway.corpus.secrets.labels import Grade, Label
+from gateway.corpus.secrets.pairs import is_pair, paired
 from gateway.corpus.secrets.values import Strength, is_one_word, names_a_secret, strength
 
 _ROWS = 20_000
@@ -19,6 +20,7 @@ def find_in_columns(text: str, labels: Iterable[Label]) -> Iterator[Span]:
     for label in labels:
         line_start = text.rfind("\n", max(0, label.start - _WIDEST), label.start) + 1
         line_end = text.find("\n", label.end, label.end + _WIDEST)
+        line_end = len(text) if line_end < 0 and len(text) - label.end < _WIDEST else line_end
         if label.kind == "pin" or line_end < 0 or label.start - line_start > _WIDEST:
             continue
         if label.start < reached and line_start != header:
@@ -27,10 +29,14 @@ def find_in_columns(text: str, labels: Iterable[Label]) -> Iterator[Span]:
         if delimiter is None:
             continue
         column = text.count(delimiter, line_start, label.start)
-        if _cell(text, line_start, line_end, delimiter, column) == (label.start, label.end):
-            rows = list(_rows(text, line_end + 1, delimiter, text.count(delimiter, line_start, line_end)))
-            header, reached = line_start, rows[-1][1] if rows else line_end
-            yield from _values(text, rows, delimiter, column, label)
+        if _cell(text, line_start, line_end, delimiter, column) != (label.start, label.end):
+            continue
+        if is_pair(text, line_start, line_end, delimiter, label):
+            yield from paired(text, line_start, line_end, delimiter, label)
+            continue
+        rows = list(_rows(text, line_end + 1, delimiter, text.count(delimiter, line_start, line_end)))
+        header, reached = line_start, rows[-1][1] if rows else line_end
+        yield from _values(text, rows, delimiter, column, label)
 
 
 def _delimiter(line: str) -> str | None:

@@ -1,28 +1,43 @@
 """Tables as lines that can be read alone: every cell with the name of its column.
 
 A row in the middle of a long table ends up in a chunk without the table's head; `Country: Peru | Area: 1285216` still says
-what it means there. The head itself is kept as a line. Readers hand over cells that span columns once, with empty cells
-behind them, and cells that span rows again in every row.
+what it means there. The head itself is kept as a line. A list of pairs – `User | anna`, `Server | db1` – has no head: its first row
+is the first pair. Readers hand over cells that span columns once, with empty cells behind them, and cells that span rows
+again in every row.
 """
 
+import re
 from collections.abc import Sequence
+
+from gateway.corpus.field_names import names_a_column, names_a_field
 
 SEPARATED = " | "
 _LONGEST_NAME = 120
 _DEEPEST_HEAD = 5  # more rows that call themselves the head are a list
 _ROWS_ABOVE = 10  # titles and notes above the head
+_PAIRS_SEEN = 50  # rows that are enough to tell
+# How a value looks: where a column holds three of these, it holds values of different fields.
+_LONGEST_LOOK = 60
+_LOOKS = (
+    re.compile(r"[\d\s.,'’%+()/€$£-]+(?:[^\W\d]{1,3})?"),  # a number, a date, a telephone
+    re.compile(r"\S+@\S+|[a-z]+://\S+|[\w\-]+(?:\.[\w\-]+)+"),  # an address
+)
+_ADDRESS, _WORDS = 1, 2
 
 
-def lines_of(rows: Sequence[Sequence[str]], head: range | None = None) -> list[str]:
+def lines_of(
+    rows: Sequence[Sequence[str]], head: range | None = None, *, rows_named: bool = False
+) -> list[str]:
     """One line per row; '' for rows that hold nothing, so that lines and rows stay in step.
 
-    `head` is which rows name the columns, where the document says so; else it is told by how the first rows look.
+    `head` is which rows name the columns, where the document says so, `rows_named` that it says each row is named by its
+    first cell; else it is told by how the first rows look.
     """
     rows = [[flat(cell) for cell in row] for row in rows]
     said = head and len(head) <= _DEEPEST_HEAD and head.stop < len(rows)
     names = _names_of([rows[number] for number in head]) if head and said else []
     if sum(map(bool, names)) < 2:
-        found = head_of(rows)
+        found = None if rows_named else head_of(rows)
         head, names = (None, []) if found is None else (range(found, found + 1), rows[found])
     if head is None:
         return [_joined(row) for row in rows]
@@ -36,8 +51,39 @@ def head_of(rows: Sequence[Sequence[str]]) -> int | None:
         if len(named) < 2:
             continue
         words = all(len(cell) <= _LONGEST_NAME and any(map(str.isalpha, cell)) for cell in named)
-        return number if words and len(set(named)) == len(named) and number + 1 < len(rows) else None
+        is_head = words and len(set(named)) == len(named) and number + 1 < len(rows)
+        return number if is_head and not _are_pairs(rows[number : number + _PAIRS_SEEN]) else None
     return None
+
+
+def _are_pairs(rows: Sequence[Sequence[str]]) -> bool:
+    """Names of fields beside their values, in one or two columns each: `User | anna`, below it `Password | …`."""
+    columns = max(len(_filled(row)) for row in rows)
+    first = rows[0][:columns]
+    if columns % 2 or columns > 4 or not all(first) or any(map(names_a_column, first[1::2])):
+        return False
+    names = [cell for row in rows for cell in row[:columns:2] if cell]
+    if all(name.endswith(":") for name in names):
+        return True
+    below = sum(map(names_a_field, names[len(first[::2]) :]))
+    if below and 2 * (below + sum(map(names_a_field, first[::2]))) >= len(names):
+        return True
+    values = [cell for row in rows for cell in row[1:columns:2] if cell]
+    return columns == 2 and (_looks(first[1]) == _ADDRESS or len(set(map(_looks, values))) > _WORDS)
+
+
+def _filled(row: Sequence[str]) -> Sequence[str]:
+    """Without the empty cells at its end."""
+    end = len(row)
+    while end and not row[end - 1]:
+        end -= 1
+    return row[:end]
+
+
+def _looks(cell: str) -> int:
+    if len(cell) > _LONGEST_LOOK:
+        return _WORDS
+    return next((number for number, look in enumerate(_LOOKS) if look.fullmatch(cell)), _WORDS)
 
 
 def _names_of(head: Sequence[Sequence[str]]) -> list[str]:

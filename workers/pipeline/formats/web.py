@@ -269,10 +269,12 @@ class _Page:
         below: dict[int, tuple[int, str]] = {}  # column → rows it still reaches, and its text
         caption = table.css_first("caption")
         heads = 0
+        named: list[bool] = []
         for row in table.css("tr"):
             if self._is_hidden(row):
                 continue
             heads += heads == len(rows) and _is_head(row)
+            named.append(_names_itself(row))
             cells: list[str] = []
             for cell in row.css("td, th"):
                 self._pass_down(cells, below)
@@ -283,7 +285,10 @@ class _Page:
             self._pass_down(cells, below)
             rows.append(cells)
         title = self._words(caption) if caption is not None else ""
-        self._draft.lines([title, *lines_of(rows, range(heads))], **self._where(path))
+        # A first row that is named like those below it is one of them.
+        rows_named = any(named[heads : heads + 1]) and 2 * sum(named) > len(rows) - heads
+        lines = lines_of(rows, range(heads), rows_named=rows_named)
+        self._draft.lines([title, *lines], **self._where(path))
 
     def _pass_down(self, cells: list[str], below: dict[int, tuple[int, str]]) -> None:
         while (reach := below.get(len(cells), (0, "")))[0] > 0:
@@ -320,7 +325,17 @@ def _first_number(items: LexborNode) -> int:
 def _is_head(row: LexborNode) -> bool:
     around = row.parent
     in_head = around is not None and around.tag == "thead"
-    return in_head or (row.css_first("th") is not None and row.css_first("td") is None)
+    return in_head or (row.css_first("th") is not None and not any(map(_says, row.css("td"))))
+
+
+def _names_itself(row: LexborNode) -> bool:
+    """`<th scope=row>Capital<td>Bern`: its first cell, and only that, is a name."""
+    cells = row.css("th, td")
+    return len(cells) > 1 and cells[0].tag == "th" and all(cell.tag == "td" for cell in cells[1:])
+
+
+def _says(cell: LexborNode) -> bool:
+    return bool((cell.text() or "").strip())
 
 
 def _span(cell: LexborNode, name: str) -> int:

@@ -108,6 +108,28 @@ def test_references_types_and_talk_about_secrets_are_left_alone(text: str):
     assert find_secrets(text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Passwort | Kx9mmQ2z\nHost | db1\nPort | 5432", ["Kx9mmQ2z"]),
+        ("Passwort | wanderfalke\nHost | server\n", ["wanderfalke"]),
+        ("Passwort | [secret:password:0a1b2c3d]\nHost | db1\n", []),
+        ("Passwort: Host | Kx9mmQ2z: db1\n", []),
+        ("Benutzer | Kennwort | Server\nanna | wanderfalke | db1\n", ["wanderfalke"]),
+        ("Passwort | Rolle\nwanderfalke | admin\nzaunkoenig | gast\n", ["wanderfalke", "zaunkoenig"]),
+        ("PIN | Beschreibung\n4821 | Haustür\n", []),
+        ("Begriff: Passwort | Bedeutung: Wort\nBegriff: PIN | Bedeutung: Nummer\n", []),
+        ("Benutzername | Text\nPasswort | Text\nE-Mail | Text\n", []),
+        ("Title: Reset password | Ticket: ABC12345\nTitle: Password | ID: ABC12346\n", []),
+        ("Column: password | Type: char60\n", []),
+        ("Feld | Hinweis\nPasswort | mindestens 12 Zeichen\nPIN | vier Ziffern\n", []),
+        ("| Benutzer | Passwort |\n|---|---|\n| siehe Wiki | siehe Wiki |\n", []),
+    ],
+)
+def test_in_a_table_the_value_goes_and_the_names_of_fields_stay(text: str, values: list[str]):
+    assert found_values(text) == values
+
+
 def test_kinds_are_named_and_values_are_not():
     text = f"password: Winter!Sun42 and {SHAPES['github_token']}"
     assert contains_secret(text) == ["github_token", "password"]
@@ -165,6 +187,9 @@ def test_megabytes_a_second(capsys: pytest.CaptureFixture[str]):
         "password: [secret:a:",
         "password,x\na,b\n",
         "password\t",
+        "password\tx\n",
+        "password | a: ",
+        "user | a1b2c3d4\npassword | b\n",
         "://a:",
         "eyJ",
         "sig=",

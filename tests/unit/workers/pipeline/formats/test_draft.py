@@ -1,5 +1,7 @@
 """Blocks, headings and parts become one text; places survive masking."""
 
+import pytest
+
 from workers.pipeline.chunk import chunk
 from workers.pipeline.extracted import LINE, PARAGRAPH, PART
 from workers.pipeline.formats.draft import Draft, Places
@@ -67,6 +69,44 @@ def test_a_table_without_names_stays_as_it_is():
     assert lines_of([["same", "same"], ["3", "4"]]) == ["same | same", "3 | 4"]
     assert lines_of([["only"], ["one"]]) == ["only", "one"]
     assert lines_of([["Report"], ["Name", ""], ["Name", "Age"], ["Anna", "30"]])[-1] == "Name: Anna | Age: 30"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Benutzer", "anna"], ["Kennwort", "Winter2025x"], ["Server", "vpn.example.org"]],
+        [["Utilisateur", "anna"], ["Mot de passe", "Kx9mmQ2z"]],
+        [["Usuario:", "anna"], ["Lo demás:", "nada"]],
+        [["Name", "Anna Meier"], ["Geburtsdatum", "12.03.1980"], ["Telefon", "044 268 12 12"]],
+        [["Customer", "Muster AG"], ["City", "Bern"], ["Contact", "Bo Li"]],
+        [["Capital", "Bern"], ["Population", "8 902 308"]],
+        [["Docs", "docs.example.org"], ["Wiki", "wiki.example.org"]],
+        [["Opened", "in May"], ["Seats", "120"], ["Tickets", "box@example.org"]],
+        [["Benutzer", "anna", "Kennwort", "Winter2025x"], ["Server", "vpn", "Port", "5432"]],
+    ],
+)
+def test_a_list_of_pairs_has_no_head(rows: list[list[str]]):
+    assert lines_of(rows) == [" | ".join(row) for row in rows]
+    assert lines_of([["All about it", ""], *rows])[1:] == [" | ".join(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        (["User", "Password"], ["anna", "Winter2025x"]),
+        (["Setting", "Value"], ["Password", "Winter2025x"]),
+        (["PIN", "Beschreibung"], ["4821", "Haustür"]),
+        (["Feld", "Inhalt"], ["Name", "Anna Meier"]),
+        (["Begriff", "Bedeutung"], ["Passwort", "geheimes Wort"]),
+        (["Name", "Ort"], ["Anna", "Ulm"]),
+        (["Typ", "Anzahl"], ["Telefon", "5"]),
+        (["Region", "Umsatz"], ["Nord", "12"]),
+        (["Host", "Port", "User", "Rolle"], ["db1", "5432", "anna", "admin"]),
+    ],
+)
+def test_what_names_the_columns_is_a_head_also_over_names_of_fields(head: list[str], row: list[str]):
+    named = " | ".join(f"{name}: {cell}" for name, cell in zip(head, row, strict=True))
+    assert lines_of([head, row]) == [" | ".join(head), named]
 
 
 def test_a_head_of_two_rows_names_each_column_by_both():

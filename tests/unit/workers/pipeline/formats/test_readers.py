@@ -128,6 +128,31 @@ def test_what_a_page_calls_the_head_is_it_although_it_is_numbers():
 
 
 @pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (
+            "<tr><th scope=row>Capital<td>Bern<tr><th scope=row>Districts<td>26",
+            "Capital | Bern\nDistricts | 26",
+        ),
+        (
+            "<tr><th colspan=2>Switzerland<tr><th>Founded in<td>many steps<tr><th>Calling code<td>+41",
+            "Switzerland\nFounded in | many steps\nCalling code | +41",
+        ),
+        (
+            "<tr><th>Land<th>Area<tr><th scope=row>Peru<td>1285216",
+            "Land | Area\nLand: Peru | Area: 1285216",
+        ),
+        (
+            "<tr><td><th>2024<th>2025<tr><th scope=row>North<td>1<td>2",
+            "2024 | 2025\nNorth | 2024: 1 | 2025: 2",
+        ),
+    ],
+)
+def test_a_row_of_a_page_that_is_named_by_its_first_cell_is_no_head(page: str, text: str):
+    assert seen(f"<table>{page}</table>", "text/html") == text
+
+
+@pytest.mark.parametrize(
     ("rows", "merged", "last"),
     [
         (

@@ -1,0 +1,103 @@
+"""A list of pairs, which looks like a table: the label stands before its value, and below it stand the names of other fields."""
+
+from collections.abc import Iterator
+
+from gateway.corpus.field_names import names_a_column, names_a_field
+from gateway.corpus.masking import PLACEHOLDER, Span
+from gateway.corpus.secrets.labels import Grade, Label
+from gateway.corpus.secrets.values import Strength, is_one_word, names_a_secret, strength
+
+_WIDEST = 2000  # characters of a row
+_DECORATION = " \t\r\"'*_`"
+_RULE = frozenset("|:-+= \t")
+_WIDTHS = (2, 4)  # a name and its value, or two of each
+
+
+def is_pair(text: str, start: int, end: int, delimiter: str, label: Label) -> bool:
+    """Whether in this row the label stands beside its value, rather than above a column of them."""
+    row = _cells(text, start, end, delimiter)
+    at = next((number for number, cell in enumerate(row) if cell.start == label.start), -1)
+    if len(row) not in _WIDTHS or at % 2:
+        return False
+    beside = text[row[at + 1].start : row[at + 1].end]
+    if names_a_column(beside):
+        return False
+    around = [
+        text[cells[at].start : cells[at].end]
+        for cells in _rows_around(text, start, end, delimiter)
+        if len(cells) == len(row)
+    ]
+    if any(map(names_a_field, around)):
+        return True
+    return (PLACEHOLDER.fullmatch(beside) is not None or _is_strong(beside)) and not any(
+        map(_is_strong, around)
+    )
+
+
+def paired(text: str, start: int, end: int, delimiter: str, label: Label) -> Iterator[Span]:
+    """A word is enough for a password, if no other field of the list has the same one."""
+    row = _cells(text, start, end, delimiter)
+    at = next(number for number, cell in enumerate(row) if cell.start == label.start)
+    value = text[row[at + 1].start : row[at + 1].end]
+    others = [
+        text[cells[at + 1].start : cells[at + 1].end]
+        for cells in _rows_around(text, start, end, delimiter)
+        if len(cells) > at + 1 and names_a_field(text[cells[at].start : cells[at].end])
+    ]
+    if delimiter in ",;" and (label.grade is not Grade.HARD or label.start != start):
+        return  # in prose and code these stand between anything
+    plain = (
+        label.grade is Grade.HARD
+        and delimiter not in ",;"
+        and others
+        and value not in others
+        and len(value) >= 4
+        and strength(value, quoted=False) is Strength.PLAIN
+        and is_one_word(value)
+        and not names_a_secret(value)
+    )
+    if plain or _is_strong(value):
+        yield Span(row[at + 1].start, row[at + 1].end, label.kind)
+
+
+def _is_strong(value: str) -> bool:
+    return (
+        strength(value, quoted=False) >= Strength.STRONG and is_one_word(value) and not names_a_secret(value)
+    )
+
+
+def _rows_around(text: str, start: int, end: int, delimiter: str) -> Iterator[list[Span]]:
+    """The next row above and the next one below, over the rule of a head."""
+    for _ in range(2):
+        if start == 0:
+            break
+        above = text.rfind("\n", max(0, start - _WIDEST), start - 1) + 1
+        if above == 0 and start > _WIDEST:
+            break
+        line, start = text[above : start - 1], above
+        if not _RULE.issuperset(line):
+            yield _cells(text, above, above + len(line), delimiter)
+            break
+    for _ in range(2):
+        start, end = end + 1, text.find("\n", end + 1, end + _WIDEST)
+        end = len(text) if end < 0 else end
+        if not start < end <= start + _WIDEST:
+            break
+        if not _RULE.issuperset(text[start:end]):
+            yield _cells(text, start, end, delimiter)
+            break
+
+
+def _cells(text: str, start: int, end: int, delimiter: str) -> list[Span]:
+    """Those that say something."""
+    found: list[Span] = []
+    while start <= end:
+        following = text.find(delimiter, start, end)
+        following = end if following < 0 else following
+        inner = text[start:following]
+        left = start + len(inner) - len(inner.lstrip(_DECORATION))
+        right = start + len(inner.rstrip(_DECORATION))
+        if left < right:
+            found.append(Span(left, right, ""))
+        start = following + 1
+    return found
