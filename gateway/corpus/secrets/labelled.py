@@ -50,14 +50,18 @@ _BLOCK = re.compile(
 _PHRASE = re.compile(rf"[a-z]{{3,12}}(?:[ \-][a-z]{{3,12}}){{3,9}}(?={_SPACE}{{0,4}}(?:\n|\f|\Z))")
 # A name and its value each in a place of their own: `name: X, value: Y`, `<add key="X" value="Y">`, `<property name="X">Y<`.
 _NAME_OF = re.compile(
-    r"""(?<!\w)(?:(?P<tag>[\w.\-]{1,40})@)?(?:name|key|id|variable|property|setting)["']?\s{0,3}[:=]\s{0,3}["']?\Z""",
-    re.IGNORECASE,
+    r"""(?<!\w)(?:(?P<tag>[\w.\-]{1,40})@)?(?:name|key|id|variable|property|setting|label|field|option|param)["']?\s{0,3}[:=]\s{0,3}["']?
+        (?:[\w\-]{1,24}[ ]){0,3}\Z|<(?P<key>key)>\s{0,4}(?:[\w\-]{1,24}[ ]){0,3}\Z""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _VALUE_OF = re.compile(
     r"""["']?\s{0,3},?\s{0,40}["']?(?:[\w\-]{1,40}[.@]){0,4}(?:string)?value["']?\s{0,3}[:=]\s{0,3}""",
     re.IGNORECASE,
 )
 _TEXT_OF = re.compile(r"""["'][^<>\n]{0,80}>\s{0,4}(?=[^\s<])""")
+# `<key>X</key> <string>Y</string>` of a property list, and as it reads here: `key: X`, on the next line `string: Y`.
+_LISTED = re.compile(r"</key>\s{0,40}<(?:string|data|integer)>|\n(?:string|data|integer): ")
+_ATTRIBUTES = 10  # that may stand between the name and the words
 
 _OPEN = re.compile(r"""(?:[bBrRfFuU@$]{0,2})(\\?["'`]|[“„”«‚‘])""")
 _CLOSERS = {"“": "”“", "„": "“”", "”": "”", "«": "»", "‚": "‘’", "‘": "’"}
@@ -209,17 +213,28 @@ def _paired(text: str, label: Label) -> Value | None:
         return None
     sure = _VALUE_OF.match(text, label.end)
     after = sure or _TEXT_OF.match(text, label.end)
-    at = after.end() if after else label.end
-    if after is None:
-        # As an XML file reads here: `string@name: api_key`, and on the next line `string: …`.
-        below = f"\n{named['tag']}: "
-        if named["tag"] is None or not text.startswith(below, at):
-            return None
-        at += len(below)
+    if named["key"] or named[0].lower().startswith("key:"):
+        after = after or _LISTED.match(text, label.end)
+    at = after.end() if after else _words_below(text, label.end, named["tag"])
+    if at is None:
+        return None
     value = read_value(text, at)
     if value is None or not is_one_word(text[value.start : value.end]):
         return None
     return _judge(text, value, Strength.PLAIN if sure and label.grade is Grade.HARD else Strength.STRONG)
+
+
+def _words_below(text: str, at: int, tag: str | None) -> int | None:
+    """As an XML file reads here: `string@name: api_key`, perhaps other attributes, and then `string: …`."""
+    for _ in range(_ATTRIBUTES if tag else 0):
+        if text.startswith(f"\n{tag}: ", at):
+            return at + len(f"\n{tag}: ")
+        if not text.startswith(f"\n{tag}@", at):
+            return None
+        at = text.find("\n", at + 1, at + _LONGEST)
+        if at < 0:
+            return None
+    return None
 
 
 def _tagged(text: str, label: Label) -> Value | None:

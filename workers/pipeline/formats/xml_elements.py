@@ -25,8 +25,9 @@ def read(source: Source) -> Extracted:
         steps += len(path)
         if steps > _MOST_STEPS:
             raise TaskFailed("too_large", "too many elements too deep inside")
-        if previous is not None and path[:-1] != previous[:-1]:
-            lines.append("")  # children of one element belong together
+        if previous is not None and path[:-1] != previous[:-1] and path != previous[:-1]:
+            # Children of one element belong together, and its words to its attributes: one may name the other.
+            lines.append("")
             places.append(path)
         previous = path
         for line in plain.clean(f"{name}: {words}").split("\n"):

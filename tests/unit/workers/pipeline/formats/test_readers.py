@@ -293,6 +293,12 @@ def test_elements_of_mixed_content_that_touch_are_not_one_word():
     assert text == "r: strayone two and three"
 
 
+def test_an_attribute_stands_with_the_words_of_its_element_and_apart_from_the_next():
+    page = '<r><s name="title">A</s><s name="api_key" lang="en">B</s><e x="1"><f>C</f></e></r>'
+    text = "s@name: title\ns: A\n\ns@name: api_key\ns@lang: en\ns: B\n\ne@x: 1\nf: C"
+    assert seen(page, "application/xml") == text
+
+
 def test_the_error_of_a_notebook_cell_is_read():
     error = {"output_type": "error", "ename": "KeyError", "evalue": "'area'", "traceback": ["long"]}
     cell = {"cell_type": "code", "source": "x['area']", "outputs": [error]}
