@@ -13,6 +13,12 @@ from typing import NamedTuple
 
 PLACEHOLDER = re.compile(r"\[(?:secret:)?[a-z][a-z_]{1,23}:[0-9a-f]{8}\]")
 _ECHOED_VALUES = 200  # how many distinct values are looked for elsewhere in the text: bounds the work
+_INVISIBLE = (
+    "\u00ad",
+    "\u200b",
+    "\u2060",
+    "\ufeff",
+)  # soft hyphen, space and joiner of no width, byte order mark
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 
 
@@ -34,6 +40,15 @@ def value_tag(key: bytes, value: str) -> str:
 def lowered(text: str) -> str:
     """Lower case with every character at its place; `İ` is the only one whose lower case is longer."""
     return text.replace("\u0130", "i").lower()
+
+
+def as_seen(text: str, look: Callable[[str], list[Span]]) -> list[Span]:
+    """What `look` finds in the text as people see it: a soft hyphen inside `Pass\u00adwort` does not hide what follows."""
+    if not any(sign in text for sign in _INVISIBLE):
+        return look(text)
+    places = [at for at, character in enumerate(text) if character not in _INVISIBLE]
+    found = look("".join([text[at] for at in places]))
+    return [Span(places[start], places[end - 1] + 1, kind) for start, end, kind in found]
 
 
 def positions(text: str, needles: Iterable[str]) -> list[int]:

@@ -7,7 +7,7 @@ that must not index personal data is said in the decision on personal data patte
 import re
 
 from gateway.corpus.masking import Span as PersonalSpan
-from gateway.corpus.masking import echoes, lowered, settle
+from gateway.corpus.masking import as_seen, echoes, lowered, settle
 from gateway.corpus.personal_data.contacts import find_emails, find_ip_addresses, find_phones
 from gateway.corpus.personal_data.numbers import find_documents, find_numbers
 from gateway.corpus.personal_data.people import find_addresses, find_births, find_names
@@ -33,6 +33,10 @@ _WORDS = re.compile(r"\w+")
 
 def find_personal_data(text: str) -> list[PersonalSpan]:
     """Where personal data are, in order, not overlapping."""
+    return as_seen(text, _find)
+
+
+def _find(text: str) -> list[PersonalSpan]:
     low = lowered(text)
     stretches = digit_stretches(text)
     spans = [

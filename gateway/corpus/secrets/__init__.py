@@ -6,7 +6,7 @@ with the text and not faster. What is found once by its label is found everywher
 """
 
 from gateway.corpus.masking import Span as SecretSpan
-from gateway.corpus.masking import echoes, lowered, settle
+from gateway.corpus.masking import as_seen, echoes, lowered, settle
 from gateway.corpus.secrets.glance import Look, glance
 from gateway.corpus.secrets.labelled import find_labelled
 from gateway.corpus.secrets.labels import find_labels
@@ -51,6 +51,10 @@ _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 
 def find_secrets(text: str) -> list[SecretSpan]:
     """Where the secrets are, in order, not overlapping."""
+    return as_seen(text, _find)
+
+
+def _find(text: str) -> list[SecretSpan]:
     looks = glance(text)
     if not looks:
         return []

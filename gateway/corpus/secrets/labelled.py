@@ -11,7 +11,14 @@ from typing import NamedTuple
 from gateway.corpus.field_names import names_a_field, names_values
 from gateway.corpus.masking import Span
 from gateway.corpus.secrets.labels import Grade, Label
-from gateway.corpus.secrets.values import Strength, is_made_up, is_one_word, names_a_secret, strength
+from gateway.corpus.secrets.values import (
+    Strength,
+    is_made_up,
+    is_one_word,
+    is_spelled,
+    names_a_secret,
+    strength,
+)
 
 _LONGEST = 1024
 _SPACE = r"[^\S\n\f]"
@@ -27,6 +34,10 @@ _CELL = re.compile(rf"{_CLOSE}[:：]?[*_]{{0,2}}{_SPACE}{{0,8}}(?:\||\t){_SPACE}
 _CELL_START = re.compile(r"(?:\A|[|\t]|: )[\s*_\"'`]{0,8}\Z")
 _CELL_NAME = re.compile(rf"(?P<name>[^|:\n\f]{{1,120}}):{_SPACE}{{1,4}}")
 _CELL_END = re.compile(rf"{_CLOSE}{_SPACE}{{0,8}}(?:\||\n|\f|\Z)")
+_MEMBER = re.compile(
+    r"""(?:\.|["']\s{0,3}:\s{0,3}\{\s{0,20}["'])(?!(?i:user|login|name|id|type|url|host|count|length|created|expir))"""
+    r"""[\w\-]{1,40}["']?\s{0,3}[:=]\s{0,3}"""
+)
 _COMMA = re.compile(r"""[\\]?["'`]\s{0,8},\s{0,8}(?=\\?["'`])""")
 _CALL = re.compile(r"\(\s{0,4}(?=[\"'`])")
 _FLAG = re.compile(r"[ =](?!-)")
@@ -36,7 +47,7 @@ _VERB = re.compile(
     rf"(?:{_WORD}){{0,6}}?{_SPACE}{{1,3}}(?:is|are|was|ist|lautet|war|est|était|es|era|será|sera)(?:{_SPACE}(?:now|jetzt|nun|"
     rf"maintenant|ahora))?{_SPACE}?[:：]?{_SPACE}{{1,3}}"
 )
-_LOOSE = re.compile(rf"(?:{_WORD}){{1,6}}?{_SPACE}{{0,3}}(?:[:：]|{_SPACE}[-–—]){_SPACE}{{1,8}}")
+_LOOSE = re.compile(rf"(?:{_WORD}){{1,6}}?{_SPACE}{{0,3}}(?:[:：]|{_SPACE}[-–—→]){_SPACE}{{1,8}}")
 _TO = re.compile(rf"(?:{_WORD}){{0,5}}?{_SPACE}{{1,3}}(?:to|auf|en|à|a|por){_SPACE}{{1,3}}")
 _DASH = re.compile(rf"{_SPACE}{{1,3}}[-–—]{_SPACE}{{1,3}}")
 _GAP = re.compile(rf"{_SPACE}{{1,4}}")
@@ -101,7 +112,17 @@ def find_labelled(text: str, labels: Iterable[Label]) -> Iterator[Span]:
 
 
 def _announced(text: str, label: Label) -> Value | None:
-    for way in (_assigned, _paired, _tagged, _in_cell, _as_argument, _as_flag, _said, _on_next_line):
+    for way in (
+        _assigned,
+        _of_a_member,
+        _paired,
+        _tagged,
+        _in_cell,
+        _as_argument,
+        _as_flag,
+        _said,
+        _on_next_line,
+    ):
         value = way(text, label)
         if value is not None and (label.grade > Grade.SOFT or is_one_word(text[value.start : value.end])):
             return value
@@ -175,10 +196,8 @@ def _plain_is_enough(text: str, label: Label, sep: str, value: Value) -> bool:
     word = text[value.start : value.end]
     if value.quoted:
         if any(character.isspace() for character in word):
-            return (
-                "phrase" in text[label.core : label.end].lower()
-                or "frase" in text[label.core : label.end].lower()
-            )
+            name = text[label.core : label.end].lower()
+            return "phrase" in name or "frase" in name or (label.grade is Grade.HARD and is_spelled(word))
         return len(word) >= 4 and (
             label.grade is Grade.HARD or (label.grade is Grade.KEY and len(word) >= 12 and word.isalnum())
         )
@@ -249,6 +268,17 @@ def _tagged(text: str, label: Label) -> Value | None:
         return None
     inner = Value(match.end(), end, quoted=True)
     return _judge(text, inner, Strength.PLAIN if label.grade is Grade.HARD else Strength.STRONG)
+
+
+def _of_a_member(text: str, label: Label) -> Value | None:
+    """`passwords.db: …`, as JSON reads here, and `"passwords": {"db": "…"`"""
+    if label.end - label.core < len("tokens") or text[label.end - 1] not in "sn":
+        return None
+    match = _MEMBER.match(text, label.end)
+    value = read_value(text, match.end()) if match else None
+    if value is None or not is_one_word(text[value.start : value.end]):
+        return None
+    return _judge(text, value, Strength.STRONG)
 
 
 def _in_cell(text: str, label: Label) -> Value | None:

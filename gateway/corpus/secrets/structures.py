@@ -24,6 +24,10 @@ def _is_given(value: str) -> bool:
     return strength(value, quoted=False) > Strength.NONE and value.casefold() not in words
 
 
+def _is_no_word(value: str) -> bool:
+    return _is_strong(value) and (is_made_up(value) or strength(value, quoted=False) is Strength.RANDOM)
+
+
 def _is_credentials(value: str) -> bool:
     try:
         decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
@@ -134,6 +138,58 @@ STRUCTURES = (
         is_made_up,
     ),
     _structure("password", "wifi:", r"\bwifi:[^\n]{0,200}?\bP:(?P<value>[^;\n]{8,63});"),
+    _structure(
+        "password",  # of a radio network
+        "wpa",
+        r"""\bwpa[23]?(?:[ /\-]{0,3}(?:wpa[23]?|psk|personal)){0,4}["']?\s{0,3}[:=|]\s{0,4}["']?(?!\S{0,8}802\.1)(?P<value>[^\s"'|]{8,63})""",
+        _is_strong,
+    ),
+    _structure(
+        "password",
+        "ssid",
+        r"""\bssid\b[^\n]{0,60}(?:\n[^\n]{0,8})?\b(?:key|schlüssel|clé|clave|pw)["']?\s{0,3}[:=|]\s{0,4}["']?(?P<value>[^\s"'|]{8,63})""",
+        _is_strong,
+    ),
+    _structure(
+        "password",  # in the settings of network devices, where a number says how the value is encoded
+        "password |secret ",
+        r"\b(?:password|secret)[ ]{1,3}\d[ ]{1,3}(?P<value>[^\s\"',;]{6,256})",
+        _is_strong,
+    ),
+    _structure(
+        "secret",
+        "radius|tacacs|isakmp",
+        r"""\b(?:radius|tacacs\+?|isakmp)\b[^\n]{0,60}?\b(?:key|schlüssel)[ :=]{1,3}(?:\d[ ]{1,3})?(?P<value>[^\s"',;]{4,128})""",
+        _is_strong,
+    ),
+    _structure(
+        "password",  # before it is said what it is
+        "passw|kennwort|mot de passe|contraseña",
+        r"""(?<!\S)["'`„“«]?(?P<value>[^\s"'`„“”«»(),|:]{6,128}+)["'`“”»]?[ ](?:as|is|als|ist|wird|comme|est|como|es|será)[ ]
+            (?:the|your|my|our|his|her|das|dein|mein|ihr|unser|neue[sn]?|le|votre|mon|ton|la|su|mi|tu|nuestra)[ ](?:[^\W\d]{1,20}[ ]){0,2}
+            (?:[^\W\d_]{0,12}-)?(?:pass(?:word|wort)|kennwort|mot[ ]de[ ]passe|contraseña)(?![\w\-]|[ ](?:hash|type|flow|grant|policy|format|algorithm|hint|field))""",
+        _is_no_word,
+        before=240,
+        after=40,
+    ),
+    _structure(
+        "password",  # the one before
+        "passw|kennwort|mot de passe|contraseña",
+        r"""(?:pass(?:word|wort)|kennwort|mot[ ]de[ ]passe|contraseña)(?:[ ][\w’'\-]{1,20}){0,4}?[ ](?:from|von|de|desde)[ ]
+            ["'`„“«]?(?P<value>[^\s"'`„“”«»(),|]{6,128}+)["'`“”»]?[ ](?:to|into|auf|zu|in|à|en|a|por)[ ]""",
+        _is_no_word,
+        after=260,
+    ),
+    _structure(
+        "pin",
+        "pin\"|pin'|pin:|pin=|puk\"|puk'|puk:|puk=",
+        r"(?<![a-z0-9\-])(?:pin|puk)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<value>\d{4,8})(?![\w]|[.,:/\-]\d)",
+    ),
+    _structure(
+        "secret",
+        "otp|2fa|authenticator",
+        r"(?:t?otp|2fa|authenticator)\b[^\n:=]{0,20}?(?:secret|key|seed|schlüssel|geheimnis)[ ](?P<value>(?-i:(?=[A-Z]*[2-7])[A-Z2-7]{16,64}+))\b",
+    ),
     _structure(
         "secret",
         "otp|2fa|authenticator",

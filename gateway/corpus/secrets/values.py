@@ -70,6 +70,14 @@ _NO_VALUES = """
     utf8 utf-8 ascii hs256 rs256 es256 aes256 aes-256 rsa2048 x509 x.509 http2 jwt s3 ec2 2fa mfa totp sso k8s win32 ipv4 ipv6
     """
 _WORDS = frozenset(_NO_VALUES.split())
+# In words between quotation marks, what nobody writes in a sentence.
+_SPELLED = re.compile(r"(?=[^\W\d_]*\d)(?=\d*[^\W\d_])\w{4,}|\w+[@!$#&*+=?^~]\w[^\s.]*")
+_NUMBERED = re.compile(r"(?:[a-z]{3,12} ){2,4}\d{1,6}")
+_SAID_OF_IT = """
+    least most minimum maximum min max length characters chars digits step line page version chapter section mindestens höchstens
+    zeichen länge schritt seite zeile au moins caractères étape al menos caracteres paso
+    """
+_ABOUT_LENGTH = frozenset(_SAID_OF_IT.split())
 _SIGNS = re.compile(r"[!@#$%^&*+=?~§€£|\\{}<>]")
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile(r"\d")
@@ -108,6 +116,15 @@ def is_made_up(value: str) -> bool:
     return bool(_LETTER.search(value)) and (
         bool(_SIGNS.search(value)) or (cased and len(_DIGIT.findall(value)) > 1)
     )
+
+
+def is_spelled(value: str) -> bool:
+    """Several words with letters changed to digits or signs (`p@ss w0rd`), or with a number behind them (`blue whale 77`)."""
+    words = value.casefold().split()
+    if not 2 <= len(words) <= 5 or not _ABOUT_LENGTH.isdisjoint(words) or any(map(names_a_secret, words)):
+        return False
+    spelled = (word for word in value.split() if word.casefold() not in _WORDS)
+    return bool(_NUMBERED.fullmatch(value)) or (len(words) <= 3 and any(map(_SPELLED.fullmatch, spelled)))
 
 
 def names_a_secret(value: str) -> bool:
