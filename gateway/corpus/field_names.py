@@ -70,6 +70,14 @@ def names_a_column(cell: str) -> bool:
     return names_a_field(cell) or (0 < len(words) <= 4 and not _HEAD_WORDS.isdisjoint(words))
 
 
+def only_names_fields(cell: str) -> bool:
+    """`Nachname`, `Full name`: no word in it is anything else, as in the name of a person called `Anna Stadt`."""
+    words = _words(cell)
+    return bool(words) and all(
+        word in _FIELDS or word in _HEAD_WORDS or word.endswith(_ENDINGS) for word in words
+    )
+
+
 def names_values(cell: str) -> bool:
     """The column in which settings have their values."""
     return cell.strip().casefold() in _VALUES

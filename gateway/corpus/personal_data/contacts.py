@@ -8,7 +8,7 @@ import phonenumbers
 from phonenumbers import PhoneNumber, PhoneNumberType
 
 from gateway.corpus.masking import Span, positions, windows
-from gateway.corpus.personal_data.stretches import GAP, LABEL_REACH, Stretch, mentions
+from gateway.corpus.personal_data.stretches import CELL_NAME, GAP, LABEL_REACH, Stretch, mentions
 
 _EMAIL = re.compile(
     r"(?<![\w.+\-])\w(?:[\w.+%&'\-]{0,62}[\w+\-])?@(?:\w(?:[\w\-]{0,61}\w)?\.){1,8}(?P<top>[^\W\d_]{2,24})(?![\w@])"
@@ -48,7 +48,7 @@ _SPANISH = re.compile(r"(?<![\w.,\-+])[6-9]\d\d \d\d \d\d \d\d(?![\w]|[ .,\-]\d)
 _CALLED = re.compile(
     rf"""(?<![^\W_])(?:tele(?:ph|f)on\w*|tel|phone|fon|fax|mobil\w*|handy|cell|tél(?:éphone)?|portable|móvil|teléfono|tfno|
          whatsapp|rückruf|durchwahl|call|appelez|llam\w+|anrufen)(?:[ _\-]?(?:number|nummer|nr|no|num))?
-         ["'*_]{{0,3}}[.:|=\s]{{0,4}}["'*_]{{0,3}}(?:(?:us|me|at|on|unter|au|al|is|ist)\s){{0,2}}\s?
+         ["'*_]{{0,3}}[.:|=\s]{{0,4}}{CELL_NAME}["'*_]{{0,3}}(?:(?:us|me|at|on|unter|au|al|is|ist)\s){{0,2}}\s?
          (?P<number>\(?\d(?:{GAP}{{0,3}}\d){{5,60}}+){_EXTENSION}(?![.,:]\d)""",
     re.IGNORECASE | re.VERBOSE,
 )

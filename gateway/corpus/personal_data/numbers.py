@@ -12,7 +12,7 @@ from stdnum.fr import nir
 from stdnum.gb import nhs
 
 from gateway.corpus.masking import Span, positions, windows
-from gateway.corpus.personal_data.stretches import LABEL_REACH, Stretch, mentions
+from gateway.corpus.personal_data.stretches import CELL_NAME, LABEL_REACH, Stretch, mentions
 
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ \u00a0]?[A-Z0-9]){11,30}(?![a-z0-9])")
 _IBAN_LABELLED = re.compile(
@@ -121,18 +121,21 @@ _LETTERED_FORMS: _Forms = (
 _CAPITAL = re.compile(r"[ \-]?[A-Z]")
 # What the number is called makes up for missing or wrong check digits.
 _CALLED = re.compile(
-    r"""(?<![^\W_])(?:ssn|social[ _]security(?:[ _](?:number|no))?|steuer-?(?:id|identifikationsnummer|nummer)|(?<!ust-)(?<!ust\.)idnr|steuerid|
+    rf"""(?<![^\W_])(?:ssn|social[ _]security(?:[ _](?:number|no))?|steuer-?(?:id|identifikationsnummer|nummer)|(?<!ust-)(?<!ust\.)idnr|steuerid|
         (?:sozial|renten)versicherungs-?(?:nummer|nr)|sv-?nummer|svnr|sv-nr|ahv(?:-?(?:nummer|nr|n13))?|(?:n[uú]m[eé]ro\sde\s)?s[eé]curit[eé]\ssociale|nir|
         nif|nie|dni|n[uú]mero\sde\sla\sseguridad\ssocial|national\sinsurance(?:\s(?:number|no))?|nino|nhs(?:\s(?:number|no))?|
-        passport(?:\s(?:number|no))?|reisepass(?:nummer|-?nr)?|(?:personal)?ausweis(?:nummer|-?nr)|passeport|pasaporte|
+        passport(?:\s(?:number|no))?|reisepass(?:nummer|-?nr)?|personalausweis(?:nummer|-?nr)?|ausweis(?:nummer|-?nr)|passeport|pasaporte|
+        identitätskarte(?:n?-?nummer|n?-?nr)?|(?:identity|id)[ ]card(?:\s(?:number|no))?|carte\s(?:nationale\s)?d['’]identité|
         driv(?:er'?s?|ing)\slicen[cs]e(?:\s(?:number|no))?|führerschein(?:nummer|-?nr)|permis\sde\sconduire|permiso\sde\sconducir|tax\sid|personalnummer)
-        ["'*_]{0,3}[.:\#|=\s]{1,6}(?:(?:is|ist|lautet|est|es|n[°º])\s)?["'*_]{0,3}
-        (?P<value>(?=[A-Z0-9 .\-/]{0,8}\d)[A-Z0-9](?:[ .\-/]?[A-Z0-9]){6,17})(?![A-Za-z0-9])""",
+        ["'*_]{{0,3}}[.:\#|=\s]{{1,6}}{CELL_NAME}(?:(?:is|ist|lautet|est|es|n[°º])\s)?["'*_]{{0,3}}
+        (?!\d{{1,2}}[./\-][ ]?\d{{1,2}}[./\-][ ]?\d{{2,4}}(?!\d))
+        (?P<value>(?=[A-Z0-9 .\-/]{{0,8}}\d)[A-Z0-9](?:[ .\-/]?[A-Z0-9]){{6,17}})(?![A-Za-z0-9])""",
     re.VERBOSE | re.IGNORECASE,
 )
 _LABELS = ("ssn", "social", "steuer", "idnr", "versicherung", "sv-nummer", "svnr", "sv-nr", "ahv", "sécurité", "securite", "nir", "nif", "nie", "dni",
            "seguridad", "insurance", "nino", "nhs", "tax id", "personalnummer")  # fmt: skip
-_DOCUMENTS = ("passport", "passeport", "pasaporte", "reisepass", "ausweis", "licen", "führerschein", "permis")
+_DOCUMENTS = ("passport", "passeport", "pasaporte", "reisepass", "ausweis", "licen", "führerschein", "permis", "identitätskarte",
+              "identity card", "id card", "identité")  # fmt: skip
 
 
 def find_documents(text: str, low: str) -> Iterator[Span]:

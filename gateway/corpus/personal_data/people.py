@@ -7,7 +7,9 @@ are not found: that needs a language model, and the wrong guess would hide ordin
 import re
 from collections.abc import Iterator
 
+from gateway.corpus.field_names import only_names_fields
 from gateway.corpus.masking import Span, positions, windows
+from gateway.corpus.personal_data.stretches import CELL_NAME
 
 _UPPER = r"A-ZÀ-ÖØ-ÞŒŠŽĀĆČĐĘĚŁŃŇŘŚŠŤŮŹŻŽ"
 _WORD = rf"(?:[{_UPPER}]\w+-[{_UPPER}]\.|[{_UPPER}][\w'’\-]*\w|[{_UPPER}]\.)"
@@ -30,13 +32,18 @@ _OFFICE_WORDS = """
     Customer Customers Colleague Colleagues Friends Everyone Reader Readers User Users Hiring Manager Support Service Sales
     Kunde Kunden Kundin Kundinnen Kollege Kollegen Kollegin Kolleginnen Damen Herren Zusammen Leser Freunde Mitglieder
     Client Clients Cliente Clientes Collègue Collègues Amigos Equipo Todos Tous Mesdames Messieurs Señores
+    See Siehe Voir Ver Please Bitte Unknown Unbekannt Not Nicht Noch Keine Kein No Per Via Open Offen Hotline Helpdesk Reception
+    Rezeption Empfang Zentrale Sekretariat Head Leiter Leitung
     """
 _OFFICES = frozenset(_OFFICE_WORDS.split())
 _LABEL_ANY = (
     r"Name|Full name|Contact(?: person| name)?|Kontakt|Contacto|Attn\.?|Attention|Patient(?:in|e)?(?: name)?|Employee(?: name)?|Customer name|"
-    r"Signed by|Prepared by|Approved by|Reported by|Account holder|Cardholder(?: name)?|Applicant|Recipient|Sender|"
+    r"Customer|Client|Author|Manager|Assignee|Signed by|Prepared by|Approved by|Reported by|Account holder|Cardholder(?: name)?|Applicant|Recipient|Sender|"
     r"Vor- und Nachname|Ansprechpartner(?:in)?|Kontaktperson|Kontoinhaber(?:in)?|Karteninhaber(?:in)?|Mitarbeiter(?:in)?|"
-    r"Antragsteller(?:in)?|Empfänger(?:in)?|Absender(?:in)?|Sachbearbeiter(?:in)?|Bearbeiter(?:in)?|z\. ?Hd\.(?: von)?|"
+    r"Kund(?:e|in)|Mandant(?:in)?|Auftraggeber(?:in)?|Autor(?:in)?|Verfasser(?:in)?|Teilnehmer(?:in)?|Bewerber(?:in)?|"
+    r"Mieter(?:in)?|Vermieter(?:in)?|Käufer(?:in)?|Verkäufer(?:in)?|Versicherte[r]?|Inhaber(?:in)?|Eigentümer(?:in)?|"
+    r"Geschäftsführer(?:in)?|Vorgesetzte[r]?|Berater(?:in)?|Referent(?:in)?|Antragsteller(?:in)?|Empfänger(?:in)?|Absender(?:in)?|Sachbearbeiter(?:in)?|Bearbeiter(?:in)?|z\. ?Hd\.(?: von)?|"
+    r"Cliente?|Auteur|Autrice|Salariée?|Locataire|Bailleur|Responsable|Emplead[oa]|Inquilin[oa]|Propietari[oa]|"
     r"Nom(?: complet| et prénom)?|Titulaire(?: du compte)?|Destinataire|Expéditeur|Interlocuteur|À l['’]attention de|"
     r"Nombre(?: completo| y apellidos)?|Titular|Paciente|Destinatario|Remitente|A la atención de|Persona de contacto|"
     r"From|To|Cc|Bcc|Reply-To|Von|An|De|À|Para|full_?name|contact_?name|customer_?name|display_?name"
@@ -45,18 +52,44 @@ _LABEL_PART = (
     r"First[ _]?name|Last[ _]?name|Surname|Given[ _]?name|Family[ _]?name|Middle[ _]?name|Vorname|Nachname|Familienname|Geburtsname|"
     r"Prénom|Nom de famille|Nom de naissance|Apellidos?|Primer apellido|Segundo apellido|Nombre de pila"
 )
-_VALUE_SIGN = r"""["'*_`]{0,3}[ \u00a0\u202f\t]{0,4}[:|=]["'*_`]{0,3}[ \u00a0\t]{0,20}["'`]?"""
+_PEOPLE = (
+    r"users?|customers?|clients?|persons?|people|employees?|staff|members?|contacts?|authors?|owners?|patients?|students?|"
+    r"teachers?|attendees?|participants?|recipients?|senders?|assignees?|reporters?|creators?|guests?|applicants?|candidates?|"
+    r"managers?|beneficiar(?:y|ies)|drivers?|tenants?|buyers?|sellers?|billing|shipping|profiles?|accounts?|personen|kunden?|"
+    r"kundin|mitarbeiter|mitglied(?:er)?|kontakte?|autoren|benutzer|teilnehmer|empfänger|absender|utilisateurs?|personnes?|"
+    r"auteurs?|salariés?|usuarios?|personas?|clientes?|empleados?|contactos?|autores"
+)
+# A name of anything, where nothing else says whose: these words are in what is built, sold or found on a map.
+_THING_WORDS = """
+    Build Test Tests Testing Run Deploy Install Check Lint Publish Release Docker Setup Set Create Update New Default Visual
+    Studio Google Microsoft Amazon Apple Main Server Client Service Services App Application Apps Project Projects Data Database
+    Web Site Website Page Home Code Source File Files System Systems Network Cloud Api Platform Engine Framework Library Toolkit
+    Package Packages Plugin Module Component Manager Editor Store Shop Market Group Office Center Centre School University Street
+    Road Park Lake River Mount Island Islands City North South East West New San Saint Great United States Republic Kingdom
+    Bank Hotel Museum Club Company Product Plan Report Invoice Order Sample Example Demo Hello World Unit Integration Continuous
+    Upload Download Cache Configure Checkout Python Java Node Linux Windows Mac Ubuntu Red Blue Green Black White My The A An
+    """
+_THINGS = frozenset(_THING_WORDS.split())
+_QUOTE = r"""["'*_`]{0,3}"""
+_VALUE_SIGN = rf"""{_QUOTE}[ \u00a0\u202f\t]{{0,4}}[:|=]{_QUOTE}[ \u00a0\t]{{0,20}}{CELL_NAME}["'`]?"""
 # These begin with a line or a cell: `find_names` puts a line end before the text.
 _LABELLED = re.compile(
-    rf"""[\n|;\t][ \t>*\-•#|"'_`{{]{{0,12}}(?:{_LABEL_ANY}){_VALUE_SIGN}(?P<value>{_FULL}){_END}"""
+    rf"""(?:[\n|;\t]|\n[^\n|:]{{1,40}}:[ ])[ \t>*\-•#|"'_`{{]{{0,12}}(?:{_LABEL_ANY}){_VALUE_SIGN}(?P<value>{_FULL}){_END}"""
 )
+# As JSON and XML write it and read here: `users.name: …`, `author@name: …`, `{{"name": "…"`.
+_NAMED = re.compile(
+    rf"""(?:\n|[{{,][ ]{{0,2}}(?=["']))["'{{ ]{{0,4}}(?:(?:[\w\-]{{1,40}}[.@]){{0,6}}(?P<whose>(?i:{_PEOPLE})[.@])|(?P<nobody>))"""
+    rf"""name["']?[ ]?:[ ]?["']?(?P<value>{_FULL}){_END}"""
+)
+_LIKE_ANYTHING = re.compile(r"\d|[A-Z]{2}|[a-z][A-Z]")
 _GREETING = re.compile(
     r"\n[ \t>]{0,8}(?:Dear|Hi|Hello|Hey|Good morning|Liebe[rs]?|Hallo|Guten Tag|Moin|Servus|Grüezi|Bonjour|Bonsoir|"
     rf"Salut|Chère?|Hola|Estimad[oa]|Querid[oa]|Buenos días),?[ \u00a0](?P<value>{_ONE})[ \t]{{0,2}}(?=[,!:]?[ \t]*(?:\n|\Z)|[,!:][ \t])"
 )
 _FAREWELL = re.compile(
     r"\n[ \t>]{0,8}(?:(?:Kind|Best|Warm|Many)? ?[Rr]egards|Best wishes|Sincerely|Yours(?: \w+)?|Cheers|Thanks|"
-    r"Mit freundlichen Grüßen|Freundliche Grüße|(?:Viele|Beste|Liebe|Herzliche) Grüße|MfG|LG|VG|Cordialement|Bien cordialement|"
+    r"(?:Mit )?(?:[Ff]reundliche|[Vv]iele|[Bb]este|[Ll]iebe|[Hh]erzliche)[nr]? Gr(?:ü|ue)(?:ß|ss)en?|"
+    r"(?:Freundlicher?|Lieber|Bester|Herzlicher|Schöner) Gru(?:ß|ss)|MfG|LG|VG|Cordialement|Bien cordialement|"
     r"Bien à vous|Salutations|Sincères salutations|Un (?:cordial )?saludo|Saludos(?: cordiales)?|Atentamente|Abrazos?)"
     rf"[,.!]?[ \t]*\n{{1,3}}[ \t>]{{0,8}}(?:(?:i\. ?[AV]\.|gez\.|Dr\.|Prof\.)[ \u00a0]){{0,2}}(?P<value>{_ONE})[ \t]*(?=\n|\Z|,|\|)"
 )
@@ -73,7 +106,7 @@ _TITLES = (
 )  # fmt: skip
 _DISPLAYED = re.compile(rf"(?<![\w.])(?P<value>{_FULL}|{_WORD}, {_WORD})[\"']?[ \u00a0]?<[^<>@\s]{{1,64}}@")
 _FIRM = re.compile(
-    r"\b(?:GmbH|AG|KG|SE|Inc|Ltd|LLC|SA|SARL|SL|Team|Support|Abteilung|Service|Kundenservice|Équipe|Equipo|Department)\b"
+    r"\b(?:GmbH|AG|KG|SE|Corp|Holding|Group|Gruppe|Stiftung|Verein|Genossenschaft|Bank|Versicherung|Inc|Ltd|LLC|SA|SARL|SL|Team|Support|Abteilung|Service|Kundenservice|Équipe|Equipo|Department)\b"
 )
 
 
@@ -81,8 +114,11 @@ def find_names(text: str, low: str) -> Iterator[Span]:
     lined = "\n" + text.replace("\f", "\n")
     for pattern in (_LABELLED, _GREETING, _FAREWELL):
         for match in pattern.finditer(lined):
-            if _is_name(match["value"]):
+            if _is_name(match):
                 yield Span(match.start("value") - 1, match.end("value") - 1, "person")
+    for match in _NAMED.finditer(lined) if "name" in text else ():
+        if _is_name(match) and (match["whose"] or _is_nobody_else(match["value"])):
+            yield Span(match.start("value") - 1, match.end("value") - 1, "person")
     for pattern, at, before in (
         (_SALUTATION, positions(text, _TITLES), 1),
         (_LABELLED_PART, positions(low, _PARTS), 8),
@@ -90,12 +126,21 @@ def find_names(text: str, low: str) -> Iterator[Span]:
     ):
         for start, end in windows(at, before=before, after=160, length=len(text)):
             for match in pattern.finditer(text, start, end):
-                if _is_name(match["value"]):
+                if _is_name(match):
                     yield Span(*match.span("value"), "person")
 
 
-def _is_name(value: str) -> bool:
-    return value.split(maxsplit=1)[0].rstrip(",.") not in _OFFICES and not _FIRM.search(value)
+def _is_nobody_else(value: str) -> bool:
+    return _THINGS.isdisjoint(value.split()) and not _LIKE_ANYTHING.search(value)
+
+
+def _is_name(match: re.Match[str]) -> bool:
+    value = match["value"]
+    if value.split(maxsplit=1)[0].rstrip(",.") in _OFFICES or _FIRM.search(value):
+        return False
+    # In the next cell may be the name of the next column.
+    before = match[0][: match.start("value") - match.start()].rstrip(" \u00a0\t\"'`*_")
+    return not (before.endswith("|") and only_names_fields(value))
 
 
 _MONTH = (
@@ -111,7 +156,7 @@ _DATE = (
 _BORN = re.compile(
     rf"(?<![^\W_])(?:born|date[ _]?of[ _]?birth|birth[ _]?da(?:te|y)|d\.?o\.?b\.?|geboren|geb\.|geburts(?:datum|tag)|née?|"
     rf"date[ _]?de[ _]?naissance|nacid[oa]|fecha[ _]?de[ _]?nacimiento|f\.\s?nac\.?)"
-    rf"""["'*_`]{{0,3}}[\s:|=,(*_]{{0,12}}(?:(?:on|am|le|el|is|ist|est|es|war|was)\s)?["'`]?(?P<value>{_DATE})""",
+    rf"""["'*_`]{{0,3}}[\s:|=,(*_]{{0,12}}{CELL_NAME}(?:(?:on|am|le|el|is|ist|est|es|war|was)\s)?["'`]?(?P<value>{_DATE})""",
     re.IGNORECASE,
 )
 _BIRTH = ("born", "birth", "dob", "d.o.b", "geb", "né", "naissance", "nacid", "nacimiento", "nac.")
@@ -126,7 +171,12 @@ def find_births(text: str, low: str) -> Iterator[Span]:
 _TOWN_DE = rf"(?:D-|CH-|A-)?\d{{4,5}}[ \u00a0][{_UPPER}]\w[\w\-]*(?:[ \u00a0](?:am|an der|im|bei|ob der)[ \u00a0]{_WORD}|[ \u00a0]{_WORD})?"
 # How each address is spotted: by the word for street before a number, or by a house number or postcode and a capital.
 _ROADS_DE = rf"(?:[{_UPPER}][\w\-]*?(?:[sS]traße|[sS]trasse|[sS]tr\.|[aA]llee|[cC]haussee)|{_WORD}[ \u00a0](?:Straße|Strasse|Str\.|Allee|Chaussee))"
-_LANES_DE = rf"(?:{_WORD}[ \u00a0]){{0,2}}[{_UPPER}][\w\-]*(?:weg|hof|gasse|platz|markt|steig|damm|ufer|ring)"
+_LANES_DE = (
+    rf"(?:(?:{_WORD}[ \u00a0]){{0,2}}[{_UPPER}][\w\-]*(?:weg|hof|gasse|platz|markt|steig|damm|ufer|ring)|"
+    rf"(?:Am|An|Auf|Beim?|Im|In|Hinter|Unter|Vor|Zum|Zur|Alter|Neuer|Kleiner|Großer)[ \u00a0](?:de[mnr][ \u00a0])?"
+    rf"(?!(?:Januar|Februar|März|April|Mai|Jun|Jul|August|Sept|Okt|Nov|Dez|Montag|Dienst|Mittw|Donners|Freit|Sams|Sonn|Jahr|Kap|Abs|Anh))"
+    rf"{_WORD}(?:[ \u00a0]{_WORD})?)"
+)
 _HOUSE_DE = r"\d{1,4}[ \u00a0]?(?:[a-z]\b)?(?:[ ]?[\-–/][ ]?\d{1,4})?"
 _STREETS_DE = re.compile(
     rf"(?<![\w\-])(?:{_ROADS_DE}[ \u00a0]{_HOUSE_DE}(?:(?:,[ \u00a0]?|\s){_TOWN_DE})?|"

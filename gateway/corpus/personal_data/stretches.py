@@ -7,6 +7,8 @@ from typing import NamedTuple
 GAP = r"[ \u00a0\u202f./()\-–]"
 # Six digits and more, however they are grouped. Beginning with a class and not with a look behind makes it fast.
 _STRETCH = re.compile(rf"\d(?<!\d\d)(?:{GAP}{{0,3}}\d){{5,}}")
+# In a table with a head both cells are named: `Field: Date of birth | Value: …`.
+CELL_NAME = r"(?:(?<=\|[ ])[^\n|:]{1,40}:[ ])?"
 LABEL_REACH = 64  # how far before a number its label may begin
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from gateway.corpus.masking import (
     PLACEHOLDER,
     Span,
+    as_seen,
     lowered,
     placeholder_key,
     positions,
@@ -44,6 +45,16 @@ def test_windows_cover_every_position_and_never_overlap(at: list[int], before: i
 
 def test_positions_of_several_needles_come_in_order():
     assert positions("abcab", ("b", "ab")) == [0, 1, 3, 4]
+
+
+def test_signs_nobody_sees_are_looked_over_and_places_stay_right():
+    def words(text: str) -> list[Span]:
+        return [Span(text.index("word"), text.index("word") + 4, "sure")] if "word" in text else []
+
+    for text, value in (("a word", "word"), ("\ufeffa w\u00ador\u200bd\u2060.", "w\u00ador\u200bd")):
+        (span,) = as_seen(text, words)
+        assert text[span.start : span.end] == value
+    assert as_seen("\u00ad", words) == []
 
 
 def test_overlapping_spans_become_one_of_the_surer_kind():

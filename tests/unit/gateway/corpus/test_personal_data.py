@@ -59,6 +59,15 @@ def test_numbers_side_by_side_are_told_apart():
         "Im Jahr 2024 Straße und Weg",
         "She was born in 1984.",
         "name: Build and test",
+        "name: Build Docker",
+        "name = 'Pango Markup'",
+        "products.name: Blue Chair",
+        "gpu.name: Tesla V100",
+        "Vorname | Nachname | Geburtsdatum",
+        "Kontakt: Siehe Anhang",
+        "Kunde: Muster AG",
+        "Reisepass 12.03.2025 verlängern",
+        "Am Montag 7, 2026 Januar",
     ],
 )
 def test_what_only_looks_like_personal_data_is_left_alone(text: str):
@@ -130,6 +139,10 @@ def test_megabytes_a_second(capsys: pytest.CaptureFixture[str]):
         "Tel: 1",
         "\n",
         "Aa Bb <",
+        "'name': Aa ",
+        "a.a@name: ",
+        "a: Name | b: Aa ",
+        "Am Aa 1, ",
     ],
 )
 def test_the_time_grows_with_the_text_and_not_faster(unit: str):
