@@ -48,7 +48,9 @@ def write_rows(
 
 
 def write_lines(draft: Draft, lines: Sequence[str], places: Sequence[Place], **place: Any) -> None:
-    region = Places.of_lines(lines, places, _cell_range)
+    region = Places.of_lines(
+        lines, range(len(lines)), lambda first, last: _cell_range(places[first : last + 1])
+    )
     draft.block("\n".join(lines), unit="rows", region=region, **place)
 
 
@@ -71,7 +73,8 @@ def _tables(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
             start = None
 
 
-def _cell_range(first: Place, last: Place) -> dict[str, Any]:
-    left = min(first.first_column, last.first_column)
-    right = max(first.last_column, last.last_column)
-    return {"cellRange": f"{column_name(left)}{first.row}:{column_name(right)}{last.row}"}
+def _cell_range(places: Sequence[Place]) -> dict[str, Any]:
+    """Of every row: a title above and a note below a table are narrower than it."""
+    left = min(place.first_column for place in places)
+    right = max(place.last_column for place in places)
+    return {"cellRange": f"{column_name(left)}{places[0].row}:{column_name(right)}{places[-1].row}"}

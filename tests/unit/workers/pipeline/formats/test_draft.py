@@ -58,6 +58,13 @@ def test_rows_know_their_cells_also_after_masking():
         assert after == len(rows) + 2
 
 
+def test_the_range_of_cells_is_as_wide_as_its_widest_row():
+    draft = Draft({})
+    write_rows(draft, [["Price list"], ["Item", "Unit", "Price"], ["bolt", "piece", "3"], ["", "All net"]])
+    (item,) = chunk(draft.finish(), language="en")
+    assert item.locator["cellRange"] == "A1:C4"
+
+
 def test_a_blank_row_parts_two_tables():
     draft = Draft({})
     write_rows(draft, [["A", "B"], ["1", "2"], ["", ""], ["C", "D"], ["3", "4"]])
