@@ -1,4 +1,8 @@
-"""JSON by the standard library: a line per value with the names that lead to it; any part knows its JSON Pointer."""
+"""JSON by the standard library: a line per value with the names that lead to it; any part knows its JSON Pointer.
+
+A file of one document per line loses nothing to a line that is none, and what is no JSON at all, a settings file with
+comments say, is kept as the text it is.
+"""
 
 import json
 from collections.abc import Iterator
@@ -22,11 +26,31 @@ class _Value(NamedTuple):
 
 def read(source: Source) -> Extracted:
     text = plain.decode(source)
+    warnings: list[str] = []
+    try:
+        content = _document(text, warnings)
+    except json.JSONDecodeError as error:
+        warning = f"kept as plain text: it is not JSON in line {error.lineno}"
+        return Extracted(text, plain.units(text, source), warnings=[warning])
+    draft = _written(content)
+    draft.warnings += warnings
+    return draft.finish()
+
+
+def parsed(text: str) -> Any:
+    """Numbers as they are written: as Python counts them 19.90 lost its nought and a long one its last digits."""
+    try:
+        return json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
+    except RecursionError as error:
+        raise TaskFailed("damaged", "nested too deeply") from error
+
+
+def _written(content: Any) -> Draft:
     lines: list[str] = []
     places: list[tuple[str, ...]] = []
     length = 0
     item: tuple[str, ...] | None = None
-    for value in _values(_document(text)):
+    for value in _values(content):
         length += sum(map(len, value.names)) + len(value.text)
         if length > _MOST_CHARACTERS:
             raise TaskFailed("too_large", "its names are said too often")
@@ -41,7 +65,7 @@ def read(source: Source) -> Extracted:
             places.append(value.steps)
     draft = Draft({"kind": "text"})
     draft.block("\n".join(lines), region=Places.of_lines(lines, places, common_pointer))
-    return draft.finish()
+    return draft
 
 
 def common_pointer(first: tuple[str, ...], last: tuple[str, ...]) -> dict[str, Any]:
@@ -53,17 +77,37 @@ def common_pointer(first: tuple[str, ...], last: tuple[str, ...]) -> dict[str, A
     return {"pointer": "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)}
 
 
-def _document(text: str) -> Any:
+def _document(text: str, warnings: list[str]) -> Any:
     """The one in it, or a list of one per line."""
     try:
-        return json.loads(text)
-    except RecursionError as error:
-        raise TaskFailed("damaged", "nested too deeply") from error
-    except ValueError as error:
-        try:
-            return [json.loads(line) for line in text.split("\n") if line.strip()]
-        except (ValueError, RecursionError):
-            raise TaskFailed("damaged", "not JSON") from error
+        return parsed(text)
+    except json.JSONDecodeError:
+        records = _records(text, warnings)
+        if records is None:
+            raise
+        return records
+
+
+def _records(text: str, warnings: list[str]) -> list[Any] | None:
+    """One per line, a line that is none as its words; None if most lines are none."""
+    records: list[Any] = []
+    broken: list[int] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                records.append(parsed(line))
+            except json.JSONDecodeError:
+                records.append(line)
+                broken.append(number)
+    if not broken:
+        return records
+    # A line of one document over many may be a word or a number, but hardly a whole object.
+    if 2 * sum(isinstance(record, dict | list) for record in records) <= len(records):
+        return None
+    warnings.append(
+        f"{len(broken)} lines are not JSON and were kept as they are, the first is line {broken[0]}"
+    )
+    return records
 
 
 def _values(content: Any) -> Iterator[_Value]:

@@ -1,35 +1,57 @@
 """Notebooks (ipynb): every cell is a part of its own – prose as Markdown, code as code with lines counted in its cell."""
 
 import json
+import re
 from typing import Any, cast
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted, OffsetMap, SourceLines, newline_offsets
-from workers.pipeline.formats import markdown
+from workers.pipeline.formats import json_values, markdown
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import Draft
 
 _MOST_CELLS = 10_000
 _LONGEST_OUTPUT = 20_000  # characters; more is data, not words
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")  # colours, titles
 
 
 def read(source: Source) -> Extracted:
     try:
-        content: Any = json.loads(plain.decode(source))
-    except ValueError as error:
-        raise TaskFailed("damaged", "not JSON") from error
-    if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
-        raise TaskFailed("damaged", "not a notebook")
-    notebook = cast("dict[str, Any]", content)
-    if len(notebook["cells"]) > _MOST_CELLS:
-        raise TaskFailed("too_large", f"{len(notebook['cells'])} cells")
-    language = _language(notebook)
+        content: Any = json_values.parsed(plain.decode(source))
+    except json.JSONDecodeError:
+        return json_values.read(source)  # kept as the text it is
+    cells = _cells(content)
+    if cells is None:
+        extracted = json_values.read(source)
+        extracted.warnings.append("no cells of a notebook: read as JSON")
+        return extracted
+    if len(cells) > _MOST_CELLS:
+        raise TaskFailed("too_large", f"{len(cells)} cells")
+    language = _language(content)
     draft = Draft({"kind": "text"})
-    for number, cell in enumerate(cast("list[Any]", notebook["cells"]), start=1):
+    for number, cell in enumerate(cells, start=1):
         if isinstance(cell, dict):
             _cell(draft, cast("dict[str, Any]", cell), number, language, source)
     return draft.finish()
+
+
+def _cells(content: Any) -> list[Any] | None:
+    """Of all sheets, as the third version of the format had them, or of the notebook itself."""
+    if not isinstance(content, dict):
+        return None
+    notebook = cast("dict[str, Any]", content)
+    if isinstance(notebook.get("cells"), list):
+        return notebook["cells"]
+    sheets = notebook.get("worksheets")
+    if not isinstance(sheets, list):
+        return None
+    found = [
+        cast("dict[str, Any]", sheet).get("cells")
+        for sheet in cast("list[Any]", sheets)
+        if isinstance(sheet, dict)
+    ]
+    return [cell for cells in found if isinstance(cells, list) for cell in cast("list[Any]", cells)]
 
 
 def _language(notebook: dict[str, Any]) -> str:
@@ -40,7 +62,10 @@ def _language(notebook: dict[str, Any]) -> str:
 
 
 def _cell(draft: Draft, cell: dict[str, Any], number: int, language: str, source: Source) -> None:
-    text = plain.clean(_joined(cell.get("source"))).strip("\n")
+    text = plain.clean(_joined(cell.get("source", cell.get("input")))).strip("\n")
+    if cell.get("cell_type") == "heading":  # as the third version of the format had them
+        level = str(cell.get("level"))
+        text = f"{'#' * (int(level) if level in set('123456') else 1)} {text}"
     if cell.get("cell_type") == "code":
         region = SourceLines(newline_offsets(text), OffsetMap.plain(len(text), 0))
         draft.code(text, language, region, path=source.file_name, cell=number)
@@ -49,7 +74,8 @@ def _cell(draft: Draft, cell: dict[str, Any], number: int, language: str, source
             [_output(output) for output in said if isinstance(output, dict)] if isinstance(said, list) else []
         )
         draft.part()
-        draft.block("\n".join(filter(None, outputs))[:_LONGEST_OUTPUT], cell=number)
+        said = _TERMINAL.sub("", "\n".join(filter(None, outputs)))
+        draft.block(said[:_LONGEST_OUTPUT], cell=number)
     elif text.strip():
         units = markdown.units(text, source)
         for unit in units:
@@ -62,7 +88,7 @@ def _output(output: dict[str, Any]) -> str:
     data: Any = output.get("data")
     if isinstance(data, dict):
         return _joined(cast("dict[str, Any]", data).get("text/plain"))
-    if output.get("output_type") == "error":
+    if output.get("output_type") in {"error", "pyerr"}:
         return f"{output.get('ename')}: {output.get('evalue')}"
     return _joined(output.get("text"))
 
