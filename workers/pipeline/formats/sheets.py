@@ -6,7 +6,6 @@ aborts. So the corners are looked at first, and such a sheet is read cell by cel
 
 import datetime as dt
 import io
-import re
 import zipfile
 from typing import Any
 
@@ -18,42 +17,66 @@ from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import csv_rows
 from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.rows import Place, write_lines, write_rows
+from workers.pipeline.formats.workbook_parts import WorkbookParts
 from workers.pipeline.zip_guard import check_zip
 
 MOST_CELLS = 3_000_000
 _ZIP = b"PK"
-_ROW = re.compile(rb'<(?:\w+:)?row [^>]*?\br="(\d+)"')
-_CELL = re.compile(rb'<(?:\w+:)?c r="([A-Z]{1,3})(\d+)"')
 
 
 def read(source: Source) -> Extracted:
     draft = Draft({"kind": "office"})
+    parts: WorkbookParts | None = None
     if not _is_compound(source):
         if bytes(source.data[:2]) != _ZIP and source.mime_type == "application/vnd.ms-excel":
             return csv_rows.read(source)  # what browsers on Windows call a CSV file
         check_zip(source.data)
-        if _cells_at_most(source) > MOST_CELLS:
+        parts = WorkbookParts(zipfile.ZipFile(io.BytesIO(source.data)))
+        if parts.most_cells > MOST_CELLS:
             _read_sparse(source, draft)
             return draft.finish()
     for sheet in _sheets(source):
-        if sheet.total_height * sheet.total_width > MOST_CELLS:
-            raise TaskFailed("too_large", "a sheet has too many cells")
-        rows = [[_text(cell) for cell in row] for row in sheet.to_python(skip_empty_area=True)]
-        first_row, first_column = sheet.start or (0, 0)
-        _fill_merged(rows, sheet, first_row, first_column)
-        draft.part(sheet.name)
-        spanning = {
-            top - first_row for (top, left), (_, right) in sheet.merged_cell_ranges or [] if right > left
-        }
-        write_rows(
-            draft,
-            rows,
-            first_row=first_row + 1,
-            first_column=first_column + 1,
-            spanning=spanning,
-            sheet=sheet.name,
+        _write(draft, sheet, parts)
+    if parts is not None and parts.without_value:
+        draft.warnings.append(
+            f"{parts.without_value} formulas have no stored result: their cells were left empty"
         )
+    if parts is not None and parts.broken:
+        draft.warnings.append("comments, drawings or formats of cells could not be read")
     return draft.finish()
+
+
+def _write(draft: Draft, sheet: CalamineSheet, parts: WorkbookParts | None) -> None:
+    if sheet.total_height * sheet.total_width > MOST_CELLS:
+        raise TaskFailed("too_large", "a sheet has too many cells")
+    values = sheet.to_python(skip_empty_area=True)
+    rows = [[_text(cell) for cell in row] for row in values]
+    first_row, first_column = sheet.start or (0, 0)
+    for row, column, form in parts.formats(sheet.name) if parts else ():
+        across, down = column - 1 - first_column, row - 1 - first_row
+        if 0 <= down < len(rows) and 0 <= across < len(rows[down]):
+            value = values[down][across]
+            rows[down][across] = (isinstance(value, float) and form.text(value)) or rows[down][across]
+    _fill_merged(rows, sheet, first_row, first_column)
+    draft.part(sheet.name)
+    spanning = {top - first_row for (top, left), (_, right) in sheet.merged_cell_ranges or [] if right > left}
+    write_rows(
+        draft,
+        rows,
+        first_row=first_row + 1,
+        first_column=first_column + 1,
+        spanning=spanning,
+        sheet=sheet.name,
+    )
+    if parts is not None:
+        _write_beside(draft, parts.drawn(sheet.name), sheet=sheet.name)
+        _write_beside(draft, parts.comments(sheet.name), sheet=sheet.name, section="Comments")
+
+
+def _write_beside(draft: Draft, found: list[tuple[Place, str]], *, sheet: str, **place: str) -> None:
+    """What belongs to a cell without being in it."""
+    draft.part(sheet)
+    write_lines(draft, [words for _, words in found], [cell for cell, _ in found], sheet=sheet, **place)
 
 
 def _is_compound(source: Source) -> bool:
@@ -73,27 +96,6 @@ def _sheets(source: Source) -> list[CalamineSheet]:
         raise TaskFailed("encrypted", "a workbook behind a password") from error
     except (CalamineError, ZipError, ValueError, OSError) as error:
         raise TaskFailed("damaged", f"not a workbook ({type(error).__name__})") from error
-
-
-def _cells_at_most(source: Source) -> int:
-    """The largest rectangle a sheet of an xlsx spans; nought for other kinds."""
-    largest = 0
-    with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
-        for name in archive.namelist():
-            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
-                sheet = archive.read(name)
-                rows = [int(number[-7:]) for number in _ROW.findall(sheet)]
-                columns = {letters for letters, _ in _CELL.findall(sheet)}
-                widest = max(map(_column_number, columns), default=1)
-                largest = max(largest, (max(rows, default=1) - min(rows, default=0)) * widest)
-    return largest
-
-
-def _column_number(letters: bytes) -> int:
-    number = 0
-    for letter in letters:
-        number = number * 26 + letter - ord("A") + 1
-    return number
 
 
 def _read_sparse(source: Source, draft: Draft) -> None:

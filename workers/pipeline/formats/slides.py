@@ -1,6 +1,7 @@
 """Slides by python-pptx: one unit per slide, its title as heading, then its speaker notes.
 
-Groups are opened, tables become rows, charts say their title, series and categories, SmartArt its words.
+Groups are opened, tables become rows, charts say their title, series and categories, SmartArt its words, pictures
+what is said about them for those who cannot see them.
 """
 
 import io
@@ -16,6 +17,7 @@ from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.drawings import alternative_text
 from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.zip_guard import check_zip
 
@@ -73,6 +75,8 @@ def _shape(shape: Any, slide: Any, depth: int) -> Iterator[str]:
         yield _chart(shape.chart._chartSpace)  # noqa: SLF001 - the element itself: chart kinds it has no class for count too
     elif shape.has_text_frame:
         yield "\n".join(_paragraphs(shape.text_frame._txBody))  # noqa: SLF001
+    elif shape._element.tag == f"{_P}pic":  # noqa: SLF001
+        yield alternative_text(shape._element.find(f"{_P}nvPicPr/{_P}cNvPr"))  # noqa: SLF001
     else:
         yield _diagram(shape, slide)
 

@@ -19,12 +19,14 @@ from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.drawings import alternative_text
 from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.zip_guard import check_zip
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _A_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
 _M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _BESIDE = {
     "footnotes": "Footnotes",
@@ -258,7 +260,9 @@ def _boxes(paragraph: Any) -> Iterator[Any]:
 
 
 def _text(paragraph: Any) -> str:
-    """The paragraph's own words: without its text boxes and what tracked changes deleted or moved away."""
+    """The paragraph's own words, and what is said about its pictures: without its text boxes and what tracked changes
+    deleted or moved away.
+    """
     pieces: list[str] = []
     stack = [iter(paragraph)]
     while stack:
@@ -275,6 +279,8 @@ def _text(paragraph: Any) -> str:
             pieces.append("\n")
         elif tag == f"{_W}noBreakHyphen":
             pieces.append("-")
+        elif tag == _PICTURE and (words := alternative_text(element)):
+            pieces.append(f"\n{words}\n")
         elif tag not in _UNREAD:
             stack.append(iter(element))
     return "".join(pieces)

@@ -13,6 +13,7 @@ from pptx import Presentation
 
 from gateway.corpus.child import TaskFailed
 from gateway.corpus.sniffing import sniff
+from tests.fixtures.format_files import picture as small_picture
 from tests.unit.workers.pipeline.formats import pdf_files
 from workers.pipeline.extract import Source, extract, format_of
 from workers.pipeline.extracted import Extracted
@@ -207,6 +208,24 @@ def test_a_box_with_a_formula_which_powerpoint_stores_in_two_versions_is_read_on
     deck.save(saved)
     mime_type = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
     assert seen(saved.getvalue(), mime_type) == "Energy is m·c²"
+
+
+def test_what_is_said_about_a_picture_for_those_who_cannot_see_it_is_read():
+    drawn = "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"
+    picture = f'<w:r><w:drawing><wp:inline xmlns:wp="{drawn}"><wp:docPr id="1" name="P" descr="{{}}"/></wp:inline></w:drawing></w:r>'
+    data = word(
+        "<w:r><w:t>See</w:t></w:r>" + picture.format("The pump,&#10;cut open"), picture.format("IMG 1.jpg")
+    )
+    assert seen(data, _DOCX) == "See\nThe pump, cut open"
+    deck = Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    for said in ("The pump, cut open", "IMG 1.jpg"):
+        shown = slide.shapes.add_picture(io.BytesIO(small_picture()), 0, 0)
+        shown._element.nvPicPr.cNvPr.set("descr", said)
+    saved = io.BytesIO()
+    deck.save(saved)
+    mime_type = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+    assert seen(saved.getvalue(), mime_type) == "The pump, cut open"
 
 
 def test_hours_of_a_sheet_are_not_days():
