@@ -1,7 +1,7 @@
 """PDF by pdfium: one unit per page, and for any part of it the boxes on the page.
 
 pdfium gives each page as UTF-16 with CR LF line ends and U+FFFE where a hyphen broke a word at a line's end; the kept
-text has line feeds and whole words. The page's region remembers which of pdfium's characters each kept one is.
+text has line feeds and whole words, and the hyphens that belong to their words. The page's region remembers which of pdfium's characters each kept one is.
 Coordinates are PDF points, origin at the bottom left, before the page's rotation, as pdfium and the file count them.
 pdfium is not safe in threads and aborts when memory ends: this runs in a child process only.
 """
@@ -43,6 +43,11 @@ _SCAN_SCALE = 200 / 72  # dots per inch that OCR likes
 _LINE = re.compile(r"[^\r\n]+")
 _LINES_ASKED = 20
 _WORD_BREAKS = re.compile("[\ufffe\x02]")
+# What follows the hyphen of a word that is said in full only later: Nord- und Ostsee.
+_AND = re.compile(r"(?:und|oder|bzw|sowie|and|or|et|ou|y|o|e)\b")
+_LETTERS_BEFORE = re.compile(r"[^\W\d_]*$")
+_LETTERS = re.compile(r"[^\W\d_]*")
+_LONGEST_WORD = 60
 _PASSWORD = 4
 
 Indices = range | list[int]
@@ -230,14 +235,30 @@ def _keep(
         line_end = line.start + len(raw[line.start : line.end].rstrip())
         for broken in [*_WORD_BREAKS.finditer(raw, line.start, line_end), None]:
             end = broken.start() if broken else line_end
-            for low, high in _linear(characters, position, end):
+            hyphen = _hyphen(raw, end) if broken else ""
+            for low, high in _linear(characters, position, end + len(hyphen[:1])):
                 kept = length + low - position
                 runs.append(Run(kept, kept + high - low, characters[low], characters[low] + high - low))
-            pieces.append(plain.clean(raw[position:end]))
-            length += end - position
+            pieces.append(plain.clean(raw[position:end]) + hyphen)
+            length += end - position + len(hyphen)
             position = broken.end() if broken else end
         kept_lines.append((began, length, turned(joined(line.boxes), -angle)))
     return "".join(pieces), runs, kept_lines
+
+
+def _hyphen(raw: str, at: int) -> str:
+    """What of the hyphen at a line's end belongs to the word: nothing where it only broke it. COVID-19, E-Mail and
+    Nord- und Ostsee keep theirs; a word all in capitals goes on in capitals and may be a broken one.
+    """
+    rest = raw[at + 1 : at + 1 + _LONGEST_WORD]
+    if _AND.match(rest):
+        return "- "
+    before = _LETTERS_BEFORE.search(raw[max(0, at - _LONGEST_WORD) : at])
+    after = _LETTERS.match(rest)
+    words = [found[0] if found else "" for found in (before, after)]
+    if all(len(word) > 1 and word.isupper() for word in words):
+        return ""
+    return "-" if rest[:1].isdigit() or rest[:1].isupper() or raw[at - 1].isdigit() else ""
 
 
 def _linear(characters: Indices, start: int, end: int) -> Iterator[tuple[int, int]]:

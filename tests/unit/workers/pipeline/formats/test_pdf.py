@@ -90,6 +90,34 @@ def test_words_broken_at_a_line_end_are_whole_again_and_keep_both_boxes():
     assert words_in_boxes(data, 1, [list(boxes[1])]) == ["ated"]
 
 
+@pytest.mark.parametrize(
+    ("ends", "goes_on", "whole"),
+    [
+        ("the disease COVID-", "19 of that year", "COVID-19"),
+        ("the part AB-", "1234 of it", "AB-1234"),
+        ("send it by E-", "Mail to all", "E-Mail"),
+        ("all of the Rhine-", "Main area", "Rhine-Main"),
+        ("on the Nord-", "und Ostsee", "Nord- und Ostsee"),
+        ("la casa pre-", "y la otra", "pre- y la"),
+        ("er ist unter-", "undlich", "unterundlich"),
+        ("IN THE FIRST PARA-", "GRAPH OF IT", "PARAGRAPH"),
+        ("the USB-", "Stick there", "USB-Stick"),
+        ("pages 12-", "15 of it", "12-\n15"),
+    ],
+)
+def test_a_hyphen_at_a_line_end_that_belongs_to_its_word_stays(ends: str, goes_on: str, whole: str):
+    data = pdf_files.pdf(pdf_files.lines([ends, goes_on, "and more."]))
+    extracted = read(data)
+    assert whole in extracted.text
+    assert extracted.text.endswith(f"{goes_on.rsplit(maxsplit=1)[-1]}\nand more.")
+    (unit,) = extracted.units
+    assert isinstance(unit.region, PageRegion)
+    for found in re.finditer(r"[\w-]+", extracted.text):
+        boxes = [list(box) for box in unit.region.line_boxes(found.start(), found.end())]
+        read_again = "".join(words_in_boxes(data, 1, boxes))
+        assert read_again.replace("-", "") == found.group().replace("-", "")
+
+
 @pytest.mark.parametrize("order", ["by column", "interleaved", "reversed"])
 def test_columns_are_read_one_after_the_other(order):
     data, expected = pdf_files.two_columns(order)
