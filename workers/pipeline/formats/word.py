@@ -5,7 +5,6 @@ then notes, comments, headers and footers, which belong to no place in the body'
 """
 
 import io
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
@@ -21,9 +20,11 @@ from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.drawings import alternative_text
 from workers.pipeline.formats.tables import lines_of
+from workers.pipeline.formats.word_numbering import BULLET, ListStyle, Mark, Numbering
+from workers.pipeline.formats.word_numbering import W as _W
+from workers.pipeline.formats.word_numbering import value_of as _value
 from workers.pipeline.zip_guard import check_zip
 
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _A_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
 _M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 _PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
@@ -53,7 +54,8 @@ def read(source: Source) -> Extracted:
     body = _root(main)
     styles = _Styles(main)
     styles.drop_hidden(body)
-    walker = _Walker(draft, styles.ranks, _Numbering(main))
+    numbering = Numbering(map(_root, _related(main, "numbering")), styles.lists)
+    walker = _Walker(draft, styles.ranks, numbering)
     for container in body.iterchildren(f"{_W}body"):
         walker.blocks(container)
     for name, root in _beside(main):
@@ -102,16 +104,26 @@ class _Styles:
         self.ranks: dict[str, int] = {}  # of headings
         hides: dict[str, bool] = {}
         based: dict[str, str] = {}
+        numbers: dict[str, tuple[str, str]] = {}  # and the style that says so
+        levels: dict[str, str] = {}
         for part in _related(main, "styles"):
             for style in _root(part).iterchildren(f"{_W}style"):
                 key = style.get(f"{_W}styleId", "")
-                based[key] = _value(style.find(f"{_W}basedOn"))
-                if (rank := _heading_rank(style)) is not None:
+                said = {child.tag: child for child in style}
+                properties = said.get(f"{_W}pPr")
+                based[key] = _value(said.get(f"{_W}basedOn"))
+                if (rank := _heading_rank(_value(said.get(f"{_W}name")).lower(), properties)) is not None:
                     self.ranks[key] = rank
-                if (mark := style.find(f"{_W}rPr/{_W}vanish")) is not None:
+                if (mark := _child(said.get(f"{_W}rPr"), "vanish")) is not None:
                     hides[key] = _is_on(mark)
-        _inherit(self.ranks, based)
-        _inherit(hides, based)
+                if (listed := _child(properties, "numPr")) is not None:
+                    if number := _value(listed.find(f"{_W}numId")):
+                        numbers[key] = number, key
+                    if level := _value(listed.find(f"{_W}ilvl")):
+                        levels[key] = level
+        for known in (self.ranks, hides, numbers, levels):
+            _inherit(known, based)
+        self.lists = {key: ListStyle(*number, levels.get(key, "")) for key, number in numbers.items()}
         self._hidden = {key for key, hidden in hides.items() if hidden}
 
     def drop_hidden(self, root: Any) -> None:
@@ -125,9 +137,12 @@ class _Styles:
                 run.getparent().remove(run)
 
 
-def _heading_rank(style: Any) -> int | None:
-    name = _value(style.find(f"{_W}name")).lower()
-    outline = _value(style.find(f"{_W}pPr/{_W}outlineLvl"))
+def _child(properties: Any, name: str) -> Any:
+    return None if properties is None else properties.find(f"{_W}{name}")
+
+
+def _heading_rank(name: str, properties: Any) -> int | None:
+    outline = _value(_child(properties, "outlineLvl"))
     if name.startswith("heading ") and name[8:].isdigit():
         return int(name[8:])
     if name == "title":
@@ -154,54 +169,8 @@ def _is_shown(run: Any) -> bool:
     return mark is not None and not _is_on(mark)
 
 
-def _value(element: Any) -> str:
-    return "" if element is None else str(element.get(f"{_W}val", ""))
-
-
-class _Numbering:
-    """What stands in front of a list item: a dash, or the number Word would show."""
-
-    def __init__(self, main: Any) -> None:
-        self._formats: dict[tuple[str, str], str] = {}
-        self._counts: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-        for part in _related(main, "numbering"):
-            root = _root(part)
-            abstract = {
-                str(item.get(f"{_W}abstractNumId")): {
-                    str(level.get(f"{_W}ilvl")): _value(level.find(f"{_W}numFmt"))
-                    for level in item.iterchildren(f"{_W}lvl")
-                }
-                for item in root.iterchildren(f"{_W}abstractNum")
-            }
-            for number in root.iterchildren(f"{_W}num"):
-                levels = abstract.get(_value(number.find(f"{_W}abstractNumId")), {})
-                for level, form in levels.items():
-                    self._formats[str(number.get(f"{_W}numId")), level] = form
-
-    def mark(self, paragraph: Any, style: str) -> str:
-        numbering = paragraph.find(f"{_W}pPr/{_W}numPr")
-        if numbering is None:
-            listed = style.startswith("List") and style != "ListParagraph"  # which only indents
-            depth = int(style[-1]) - 1 if listed and style[-1] in "2345" else 0
-            mark = self._count("style", depth) if "Number" in style else "- "
-            return "  " * depth + mark if listed else ""
-        number, level = _value(numbering.find(f"{_W}numId")), _value(numbering.find(f"{_W}ilvl")) or "0"
-        if number in {"", "0"} or not level.isdigit():
-            return ""
-        depth = min(int(level), 8)
-        plain = self._formats.get((number, level), "bullet") in {"bullet", "none", ""}
-        return "  " * depth + ("- " if plain else self._count(number, depth))
-
-    def _count(self, number: str, depth: int) -> str:
-        counts = self._counts[number]
-        counts[depth] += 1
-        for deeper in [level for level in counts if level > depth]:
-            del counts[deeper]
-        return f"{counts[depth]}. "
-
-
 class _Walker:
-    def __init__(self, draft: Draft, ranks: dict[str, int], numbering: _Numbering) -> None:
+    def __init__(self, draft: Draft, ranks: dict[str, int], numbering: Numbering) -> None:
         self._draft, self._ranks, self._numbering = draft, ranks, numbering
         self._items: list[str] = []
 
@@ -211,19 +180,20 @@ class _Walker:
                 self._paragraph(element)
             else:
                 self._end_list()
-                self._draft.lines(lines_of(_rows(element, 0), _head(element)))
+                self._draft.lines(lines_of(_rows(element, 0, self._numbering), _head(element)))
         self._end_list()
 
     def _paragraph(self, element: Any) -> None:
-        style = _value(element.find(f"{_W}pPr/{_W}pStyle"))
-        outline = _value(element.find(f"{_W}pPr/{_W}outlineLvl"))
+        properties, style = _properties(element)
+        outline = _value(_child(properties, "outlineLvl"))
         rank = int(outline) + 1 if outline.isdigit() and int(outline) < 9 else self._ranks.get(style)
+        mark = self._numbering.mark(properties, style)
         text = _text(element)
         if rank is not None and text.strip():
             self._end_list()
-            self._draft.heading(rank, text.strip())
-        elif text.strip() and (mark := self._numbering.mark(element, style)):
-            self._items.append(mark + " ".join(text.split()))
+            self._draft.heading(rank, _numbered(mark, text.strip()))
+        elif text.strip() and mark.text:
+            self._items.append(f"{'  ' * mark.depth}{mark.text} {' '.join(text.split())}")
         else:
             self._end_list()
             self._draft.block(text)
@@ -235,6 +205,19 @@ class _Walker:
         if self._items:
             self._draft.lines(self._items)
             self._items = []
+
+
+def _properties(paragraph: Any) -> tuple[Any, str]:
+    """And the name of its style. They stand first in it: to look for them took longer than to read a cell."""
+    properties = next(iter(paragraph), None)
+    if properties is None or properties.tag != f"{_W}pPr":
+        return None, ""
+    return properties, _value(properties.find(f"{_W}pStyle"))
+
+
+def _numbered(mark: Mark, text: str) -> str:
+    """Outside of a list, where a bullet says nothing."""
+    return text if mark.text in {"", BULLET} else f"{mark.text} {text}"
 
 
 def _flat(container: Any, wanted: set[str] = _BLOCKS) -> Iterator[Any]:
@@ -286,7 +269,7 @@ def _text(paragraph: Any) -> str:
     return "".join(pieces)
 
 
-def _rows(table: Any, depth: int) -> list[list[str]]:
+def _rows(table: Any, depth: int, numbering: Numbering) -> list[list[str]]:
     rows: list[list[str]] = []
     for row in _flat(table, _ROW):
         cells = [""] * _spanned(row.find(f"{_W}trPr/{_W}gridBefore"))
@@ -295,7 +278,7 @@ def _rows(table: Any, depth: int) -> list[list[str]]:
             if merge is not None and _value(merge) != "restart" and rows and len(cells) < len(rows[-1]):
                 cells.append(rows[-1][len(cells)])  # goes on from the row above
             else:
-                cells.append(_cell(cell, depth))
+                cells.append(_cell(cell, depth, numbering))
             cells += [""] * (_spanned(cell.find(f"{_W}tcPr/{_W}gridSpan")) - 1)
         rows.append(cells)
     return rows
@@ -311,12 +294,12 @@ def _spanned(columns: Any) -> int:
     return min(int(_value(columns)), _MOST_SPANNED) if _value(columns).isdigit() else 0
 
 
-def _cell(cell: Any, depth: int) -> str:
+def _cell(cell: Any, depth: int, numbering: Numbering) -> str:
     pieces: list[str] = []
     for element in _flat(cell):
         if element.tag == f"{_W}p":
-            pieces.append(_text(element))
+            pieces.append(_numbered(numbering.mark(*_properties(element)), _text(element)))
             pieces += [_text(inner) for box in _boxes(element) for inner in box.iter(f"{_W}p")]
         elif depth < _DEEPEST_TABLE:
-            pieces += lines_of(_rows(element, depth + 1))
+            pieces += lines_of(_rows(element, depth + 1, numbering))
     return "; ".join(piece for piece in pieces if piece.strip())

@@ -3,19 +3,26 @@
 import io
 
 import docx
+import pytest
 from docx.oxml import parse_xml
 
 from workers.pipeline.extract import FORMATS, Source, extract
+from workers.pipeline.extracted import Extracted
 
-_W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+_NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_W = f'xmlns:w="{_NAMESPACE}"'
 _CELL = "<w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>"
 _DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 
-def seen(document: "docx.document.Document") -> str:
+def read(document: "docx.document.Document") -> Extracted:
     saved = io.BytesIO()
     document.save(saved)
-    return extract(Source(saved.getvalue(), _DOCX), FORMATS["docx"]).text
+    return extract(Source(saved.getvalue(), _DOCX), FORMATS["docx"])
+
+
+def seen(document: "docx.document.Document") -> str:
+    return read(document).text
 
 
 def table(*rows: str) -> "docx.document.Document":
@@ -58,11 +65,142 @@ def test_a_paragraph_whose_style_hides_it_is_left_out():
     assert seen(document) == "rule one\n\nrule two"
 
 
-def test_a_list_by_styles_counts_each_level_for_itself():
+def test_a_list_by_styles_has_the_numbers_that_word_shows():
     document = docx.Document()
     for words, style in (("a", ""), ("b", ""), ("c", " 2"), ("d", " 2"), ("e", ""), ("f", " 2")):
         document.add_paragraph(words, style=f"List Number{style}")
+    # the two styles are two lists, and Word lets the inner one go on
+    assert seen(document) == "1. a\n2. b\n  1. c\n  2. d\n3. e\n  3. f"
+    for style in document.styles.element.findall(f".//{{{_NAMESPACE}}}numPr"):
+        style.getparent().remove(style)  # by name alone
     assert seen(document) == "1. a\n2. b\n  1. c\n  2. d\n3. e\n  1. f"
+
+
+def level(number: int, form: str, text: str, more: str = "") -> str:
+    return f'<w:lvl w:ilvl="{number}">{more}<w:numFmt w:val="{form}"/><w:lvlText w:val="{text}"/></w:lvl>'
+
+
+def lists(*kinds: str, numbers: str) -> "docx.document.Document":
+    """A document with lists of these kinds, 90 and on, and numbers that are instances of them."""
+    document = docx.Document()
+    part = document.part.numbering_part.element
+    for key, levels in enumerate(kinds, start=90):
+        part.insert(0, parse_xml(f'<w:abstractNum {_W} w:abstractNumId="{key}">{levels}</w:abstractNum>'))
+    for number in parse_xml(f"<w:x {_W}>{numbers}</w:x>"):
+        part.append(number)
+    return document
+
+
+def number(key: int, kind: int, more: str = "") -> str:
+    return f'<w:num w:numId="{key}"><w:abstractNumId w:val="{kind}"/>{more}</w:num>'
+
+
+def add(
+    document: "docx.document.Document", words: str, key: int, depth: int = 0, style: str | None = None
+) -> None:
+    properties = document.add_paragraph(words, style=style)._p.get_or_add_pPr()
+    properties.append(parse_xml(f'<w:numPr {_W}><w:ilvl w:val="{depth}"/><w:numId w:val="{key}"/></w:numPr>'))
+
+
+_CLAUSES = (
+    level(0, "decimal", "§ %1", '<w:start w:val="5"/>')
+    + level(1, "lowerLetter", "(%2)")
+    + level(2, "decimal", "%1.%2.%3", "<w:isLgl/>")
+)
+
+
+def test_numbers_of_a_list_have_its_start_its_formats_and_the_text_around_them():
+    document = lists(_CLAUSES, numbers=number(91, 90))
+    for words, depth in (("a", 0), ("b", 1), ("c", 1), ("d", 2), ("e", 2), ("f", 0), ("g", 1), ("h", 2)):
+        add(document, words, 91, depth)
+    assert [line.strip() for line in seen(document).split("\n")] == [
+        "§ 5 a",
+        "(a) b",
+        "(b) c",
+        "5.2.1 d",
+        "5.2.2 e",
+        "§ 6 f",
+        "(a) g",
+        "6.1.1 h",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        ("upperRoman", "IV."),
+        ("lowerRoman", "iv."),
+        ("upperLetter", "D."),
+        ("decimalZero", "04."),
+        ("ideographDigital", "4."),
+        ("bullet", "-"),
+    ],
+)
+def test_numbers_in_the_formats_of_word(form: str, shown: str):
+    document = lists(level(0, form, "%1.", '<w:start w:val="4"/>'), numbers=number(91, 90))
+    add(document, "words", 91)
+    assert seen(document) == f"{shown} words"
+
+
+def test_letters_go_on_after_the_last_one():
+    document = lists(level(0, "lowerLetter", "%1)", '<w:start w:val="26"/>'), numbers=number(91, 90))
+    for words in ("a", "b"):
+        add(document, words, 91)
+    assert seen(document) == "z) a\naa) b"
+
+
+def test_lists_of_one_kind_count_together_until_one_starts_anew():
+    anew = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride>'
+    document = lists(
+        level(0, "decimal", "%1."),
+        level(0, "decimal", "%1)"),
+        numbers=number(91, 90) + number(92, 90) + number(93, 90, anew) + number(94, 91),
+    )
+    for words, key in (("a", 91), ("b", 92), ("c", 93), ("d", 93), ("e", 94)):
+        add(document, words, key)
+    assert seen(document) == "1. a\n2. b\n1. c\n2. d\n1) e"
+
+
+def test_a_level_that_never_restarts_goes_on():
+    kind = level(0, "decimal", "%1.") + level(1, "decimal", "Table %2", '<w:lvlRestart w:val="0"/>')
+    document = lists(kind, numbers=number(91, 90))
+    for words, depth in (("a", 0), ("b", 1), ("c", 0), ("d", 1)):
+        add(document, words, 91, depth)
+    assert seen(document) == "1. a\n  Table 1 b\n2. c\n  Table 2 d"
+
+
+def test_headings_and_clauses_that_a_style_numbers_say_their_number():
+    kind = level(0, "upperRoman", "Part %1", '<w:pStyle w:val="Heading1"/>') + level(
+        1, "decimal", "%1.%2", '<w:pStyle w:val="Clause"/>'
+    )
+    document = lists(kind, numbers=number(91, 90))
+    clause = document.styles.add_style("Clause", 1)
+    document.styles.add_style("Narrow Clause", 1).base_style = clause
+    for style in (document.styles["Heading 1"], clause):
+        style.element.get_or_add_pPr().append(parse_xml(f'<w:numPr {_W}><w:numId w:val="91"/></w:numPr>'))
+    for words, style in (
+        ("Scope", "Heading 1"),
+        ("first", "Clause"),
+        ("second", "Clause"),
+        ("End", "Heading 1"),
+        ("third", "Narrow Clause"),
+    ):
+        document.add_paragraph(words, style=style)
+    add(document, "unnumbered", 0, style="Clause")
+    found = read(document)
+    assert found.text == "Part I Scope\n  I.1 first\n  I.2 second\n\nPart II End\n  II.1 third\n\nunnumbered"
+    assert found.units[-1].heading_path == "Part II End"
+
+
+def test_an_empty_item_counts_and_a_number_in_a_cell_is_said():
+    document = lists(level(0, "decimal", "%1."), numbers=number(91, 90))
+    add(document, "a", 91)
+    add(document, "", 91)
+    listed = f'<w:pPr><w:numPr {_W}><w:ilvl w:val="0"/><w:numId w:val="91"/></w:numPr></w:pPr>'
+    rows = row("Nr", "Part") + row("", "bolt").replace("<w:p>", f"<w:p>{listed}", 1)
+    document.element.body.insert(len(document.element.body) - 1, parse_xml(f"<w:tbl {_W}>{rows}</w:tbl>"))
+    add(document, "b", 91)
+    assert seen(document) == "1. a\n\nNr | Part\nNr: 3. | Part: bolt\n\n4. b"
 
 
 def test_rows_that_word_repeats_on_every_page_are_the_head():
