@@ -7,6 +7,7 @@ from typing import Any
 
 from connectors.clickup.auth import credential
 from connectors.kit.contract import (
+    FORBIDDEN,
     ConnectorError,
     ItemFailed,
     ItemGone,
@@ -44,8 +45,8 @@ def classify(answer: Answer, now: datetime | None = None) -> ConnectorError | No
         return Throttled(_until_reset(answer.headers, now), code)
     if answer.status == 404:
         return ItemGone(code or "not found")
-    if answer.status == 403:
-        return ItemFailed("forbidden", code)
+    if answer.status == 403:  # a plan that does not cover it, for one, is no loss of access
+        return ItemFailed(FORBIDDEN if code in OTHER_WORKSPACE else "refused", code)
     if answer.status >= 500:
         return VendorUnavailable(f"answered {answer.status}")
     return ItemFailed("refused", code or str(answer.status), permanent=True)

@@ -11,13 +11,33 @@ from googleapiclient.discovery import build
 from googleapiclient.errors import HttpError
 
 from connectors.google.crossing import ApiHttp, in_thread
-from connectors.kit.contract import ConnectorError, Throttled, VendorUnavailable
+from connectors.kit.contract import (
+    FORBIDDEN,
+    ConnectorError,
+    ItemFailed,
+    ItemGone,
+    Throttled,
+    VendorUnavailable,
+)
 from connectors.kit.http import HOPS, LONGEST_ANSWER, Answer
 from connectors.kit.vendor import Place, VendorClient, retry_after
 
 RATE_REASONS = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "sharingRateLimitExceeded"})
 DAY_REASONS = frozenset({"dailyLimitExceeded", "quotaExceeded", "dailyLimitExceededUnreg"})
 SHORT_WAIT, LONG_WAIT = 2.0, 1800.0
+# What a 403 is about. Only the first few speak of this user and this container; the others of the registered application, the
+# organisation's administrator, what was consented to, or a limit – they end some day without anything having been lost.
+REFUSED: Mapping[str, str] = {
+    "forbidden": FORBIDDEN,
+    "insufficientFilePermissions": FORBIDDEN,
+    "teamDriveMembershipRequired": FORBIDDEN,
+    "accessNotConfigured": "not_enabled",
+    "SERVICE_DISABLED": "not_enabled",
+    "domainPolicy": "admin_policy",
+    "insufficientPermissions": "not_granted",
+    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": "not_granted",
+    "appNotAuthorizedToFile": "not_granted",
+}
 
 
 class Refusal(VendorUnavailable):
@@ -25,21 +45,44 @@ class Refusal(VendorUnavailable):
 
     def __init__(self, status: int, reason: str) -> None:
         self.status, self.reason = status, reason
+        self.word = REFUSED.get(reason, "refused")
         super().__init__(f"Google refused with {status} {reason}")
 
 
 def lacks_scope(error: Refusal) -> bool:
     """The user left this box unticked. The surface is there, and nothing of it can be read."""
-    return error.reason in {"insufficientPermissions", "ACCESS_TOKEN_SCOPE_INSUFFICIENT"}
+    return error.status == 403 and error.word == "not_granted"
+
+
+def about_container(error: Refusal) -> ItemGone | ItemFailed | Refusal:
+    """What a refusal means for the drive, mailbox or calendar that was asked for. A reason nobody knows proves nothing."""
+    if error.status == 404:
+        return ItemGone(str(error))
+    return ItemFailed(error.word, str(error)) if error.status == 403 else error
 
 
 def reason_in(body: bytes) -> str:
-    """The first reason in the `errors` array; what is not an error envelope has none."""
+    """The first reason in the `errors` array; newer back ends say there only that it is forbidden, and why in `details`.
+    What is not an error envelope has none.
+    """
     try:
         error = json.loads(body)["error"]
-        return str(error["errors"][0]["reason"])
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return ""
+    told = [_reason(entry) for entry in _entries(error, "errors")[:1]]
+    deeper = [reason for entry in _entries(error, "details") if (reason := _reason(entry))]
+    found = next(iter(told), "")
+    return deeper[0] if deeper and found in {"", "forbidden"} else found
+
+
+def _entries(error: Any, name: str) -> list[Any]:
+    found = error.get(name) if isinstance(error, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _reason(entry: Any) -> str:
+    found = entry.get("reason") if isinstance(entry, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def classify(answer: Answer) -> ConnectorError | None:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from connectors.google.api import GoogleApi, Refusal, lacks_scope
-from connectors.google.drive import about_container, channel_watch, stop_channel
+from connectors.google.api import GoogleApi, Refusal, about_container, lacks_scope
+from connectors.google.drive import channel_watch, stop_channel
 from connectors.google.events import event_item
 from connectors.kit.contract import CursorLost, Estimate, Fetched, Item, ItemGone, Tombstone, Watch
 from connectors.kit.rounds import Batch, Census, ContainerSurface
@@ -49,12 +49,14 @@ class GoogleCalendar(ContainerSurface[CalendarEntry]):
     def __init__(self, workplace: Workplace) -> None:
         self._workplace, self._policy = workplace, workplace.policy
         self._api = GoogleApi(workplace, workplace.endpoints, "calendar", "v3")
+        self._is_blind = False  # the calendars may not be listed: what is known is asked itself
 
     async def census(self) -> Census[CalendarEntry]:
         try:
             return await self._calendars()
         except Refusal as error:
-            if not lacks_scope(error):
+            self._is_blind = lacks_scope(error)
+            if not self._is_blind:
                 raise
             return Census({"primary": CalendarEntry(id="primary", name="Calendar")})
 
@@ -87,6 +89,9 @@ class GoogleCalendar(ContainerSurface[CalendarEntry]):
         place = Place.read(link)
         listed = datetime.fromisoformat(place.since)
         return place.kind == "sync" and self._workplace.clock() - listed > LISTED_AGAIN_AFTER
+
+    def unlisted(self, container_id: str) -> CalendarEntry | None:
+        return CalendarEntry(id=container_id, name="") if self._is_blind else None
 
     def described(self, container: CalendarEntry) -> str:
         return container.name

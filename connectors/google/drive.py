@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from connectors.google.api import GoogleApi, Refusal, lacks_scope
+from connectors.google.api import GoogleApi, Refusal, about_container, lacks_scope
 from connectors.google.drive_files import (
     FOLDER,
     MY_DRIVE,
@@ -71,6 +71,7 @@ class Drive(ContainerSurface[Shelf]):
         self._api = GoogleApi(workplace, workplace.endpoints, "drive", "v3")
         self._folders = Folders(self._folder)
         self._listed = Listed(workplace.policy, self._folders)
+        self._is_blind = False  # the drives may not be listed: what is known is asked itself
 
     # -- containers
 
@@ -79,7 +80,8 @@ class Drive(ContainerSurface[Shelf]):
         try:
             shelves |= await self._shared_drives()
         except Refusal as error:
-            if not lacks_scope(error):
+            self._is_blind = lacks_scope(error)
+            if not self._is_blind:
                 raise
         wanted = {name.casefold() for name in self._policy.libraries}
         root = self._workplace.external_root
@@ -106,6 +108,9 @@ class Drive(ContainerSurface[Shelf]):
             token = page.get("nextPageToken")
             if token is None:
                 return found
+
+    def unlisted(self, container_id: str) -> Shelf | None:
+        return Shelf(id=container_id, name="") if self._is_blind else None
 
     def described(self, container: Shelf) -> str:
         return container.name
@@ -384,12 +389,6 @@ async def stop_channel(api: GoogleApi, watch: Watch) -> None:
     except Refusal as error:
         if error.status not in {400, 404}:  # it ended by itself
             raise
-
-
-def about_container(error: Refusal) -> ItemGone | ItemFailed | Refusal:
-    if error.status == 404 or error.reason == "teamDriveMembershipRequired":
-        return ItemGone(str(error))
-    return ItemFailed("forbidden", str(error)) if error.status == 403 else error
 
 
 def _about_item(error: Refusal) -> ItemGone | ItemFailed:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeGuard
 
-from connectors.google.api import GoogleApi, Refusal
+from connectors.google.api import GoogleApi, Refusal, about_container
 from connectors.google.messages import METADATA_HEADERS, READING, all_parts, attachments, decoded, letter
 from connectors.kit.contract import (
     CursorLost,
@@ -93,7 +93,7 @@ class Gmail(ContainerSurface[str]):
             if link is not None and error.status in {400, 404}:
                 raise CursorLost(str(error)) from error
             if error.status == 403:
-                raise ItemFailed("forbidden", error.reason) from error
+                raise about_container(error) from error
             raise
 
     async def _history_id(self) -> str:

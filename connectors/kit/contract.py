@@ -13,6 +13,10 @@ from typing import Any, Literal, Protocol
 # `bootstrap` is a first listing, newest first where the vendor can; `delta` asks for changes since the cursor.
 Mode = Literal["bootstrap", "delta"]
 
+# The word of a refusal that says this user may not read a container any more. Every other word is somebody's setting, plan or
+# bad day, and no reason to end anything.
+FORBIDDEN = "forbidden"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
@@ -82,8 +86,9 @@ class Page:
 
     `listing` pages belong to a full listing: what they name is marked as seen in this generation. `container_complete`
     names containers whose listing ends with this page; `containers_failed` those that could not be listed to the end, which
-    forbids any deletion by absence; `containers_gone` those that are no longer there for this user, `containers_left_out`
-    those that are there and that policy no longer wants.
+    forbids any deletion by absence; `refusals` says of those that were refused with which word: one `FORBIDDEN` proves
+    nothing yet. `containers_gone` are those that are no longer there for this user, `containers_left_out` those that are
+    there and that policy no longer wants.
     """
 
     next_cursor: str
@@ -93,6 +98,7 @@ class Page:
     listing: bool = False
     container_complete: Sequence[str] = ()
     containers_failed: Sequence[str] = ()
+    refusals: Mapping[str, str] = field(default_factory=dict[str, str])
     containers_gone: Sequence[str] = ()
     containers_left_out: Sequence[str] = ()
     last: bool = False  # the round ends here; a listing that ends here was complete unless a container failed
@@ -178,7 +184,9 @@ class Throttled(ConnectorError):
 
 
 class VendorUnavailable(ConnectorError):
-    """The vendor does not answer as it should; trying again later may help."""
+    """The vendor does not answer as it should; trying again later may help. `word` says it to a person."""
+
+    word = "unavailable"
 
 
 class CursorLost(ConnectorError):

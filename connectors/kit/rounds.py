@@ -1,7 +1,8 @@
 """A surface of many containers, each with a change feed of its own: drives, mail folders, calendars, channels.
 
 A round asks every container once. Its progress is the cursor: which container is how far, and whose answers are a
-listing. A container that lost its token, that is forbidden or gone, is that container's matter and nobody else's.
+listing. A container that lost its token, that is forbidden or gone, is that container's matter and nobody else's. One
+that refuses although the account still lists it keeps its place: whether access is lost the engine decides, with time.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from connectors.kit.contract import (
+    FORBIDDEN,
     CursorLost,
     Failure,
     Item,
@@ -38,10 +40,13 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Census(Generic[C]):
-    """The containers to be asked, in order; and those that exist but must not be read (by policy)."""
+    """The containers to be asked, in order; those that exist but must not be read (by policy); and what refused to tell
+    its containers, by the word it was refused with. With one of those nobody knows what there is.
+    """
 
     containers: Mapping[str, C]
     excluded: frozenset[str] = frozenset()
+    untold: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -145,8 +150,12 @@ class Progress:
             self._next[container_id] = batch.link
 
     def fail(self, container_id: str) -> None:
+        """Not asked again in this round; the next one goes on from where it was."""
         self._next.pop(container_id, None)
         self._failed.add(container_id)
+
+    def has_failed(self, container_id: str) -> bool:
+        return container_id in self._failed
 
     def leave(self, container_id: str) -> None:
         """Gone, and not asked again in this round."""
@@ -183,7 +192,7 @@ def _label(described: str) -> str:
 class _Tidings:
     """About containers. Told at once: whoever resumes behind this cursor does not hear it again."""
 
-    failed: list[str] = field(default_factory=list[str])
+    failed: dict[str, str] = field(default_factory=dict[str, str])  # with the word of the refusal
     gone: list[str] = field(default_factory=list[str])
     left_out: list[str] = field(default_factory=list[str])
 
@@ -191,12 +200,13 @@ class _Tidings:
         if self.failed or self.gone or self.left_out:
             yield Page(
                 next_cursor=progress.text(),
-                containers_failed=self.failed,
+                containers_failed=list(self.failed),
+                refusals=self.failed,
                 containers_gone=self.gone,
                 containers_left_out=self.left_out,
                 listing=progress.any_listing,
             )
-            self.failed, self.gone, self.left_out = [], [], []
+            self.failed, self.gone, self.left_out = {}, [], []
 
 
 class ContainerSurface(ABC, Generic[C]):
@@ -246,7 +256,8 @@ class ContainerSurface(ABC, Generic[C]):
         for container_id, container in todo.items():
             if not progress.is_midway(container_id):
                 progress.describe(container_id, self.described(container))
-            async for batch in self._batches(progress, container_id, container, tidings):
+            proven = container_id not in census.containers and not census.untold
+            async for batch in self._batches(progress, container_id, container, tidings, proven=proven):
                 before = progress.text()
                 progress.advance(container_id, batch)
                 listing = progress.lists(container_id)
@@ -293,6 +304,10 @@ class ContainerSurface(ABC, Generic[C]):
             else:
                 progress.forget(container_id)
                 tidings.gone.append(container_id)
+        for whole, word in census.untold.items():
+            if not progress.has_failed(whole):
+                progress.fail(whole)
+                tidings.failed[whole] = word
         return {one: container for one, container in found.items() if not progress.is_done(one)}
 
     def _renew_outgrown(self, progress: Progress, todo: Mapping[str, C]) -> None:
@@ -315,8 +330,9 @@ class ContainerSurface(ABC, Generic[C]):
             raise ListingDue("a listing is due", cursor=progress.text(), container_id=outgrown[0])
 
     async def _batches(
-        self, progress: Progress, container_id: str, container: C, tidings: _Tidings
+        self, progress: Progress, container_id: str, container: C, tidings: _Tidings, *, proven: bool
     ) -> AsyncGenerator[Batch]:
+        """`proven`: the account does not list it any more, so that its own refusal is the second word for the same."""
         try:
             async for batch in self._resumable(progress, container_id, container):
                 yield batch
@@ -324,13 +340,12 @@ class ContainerSurface(ABC, Generic[C]):
             progress.leave(container_id)
             tidings.gone.append(container_id)
         except ItemFailed as error:
-            # Refused where it could be read before: access is lost. Any other refusal is a bad day: it keeps its place.
-            if error.reason == "forbidden" and progress.token(container_id) is not None:
+            if error.reason == FORBIDDEN and proven:
                 progress.leave(container_id)
                 tidings.gone.append(container_id)
             else:
                 progress.fail(container_id)
-                tidings.failed.append(container_id)
+                tidings.failed[container_id] = error.reason
 
     async def _resumable(self, progress: Progress, container_id: str, container: C) -> AsyncGenerator[Batch]:
         """A container that lost its place begins anew. If a listing is running it joins that one, else it starts one."""

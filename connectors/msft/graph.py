@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from connectors.kit.contract import (
+    FORBIDDEN,
     ConnectorError,
     CursorLost,
     ItemFailed,
@@ -37,6 +38,10 @@ LOST_CODES = frozenset(
         "SyncStateInvalid",
         "syncStateNotFound",
     }
+)
+# What a 403 says to somebody who may not read it. Others speak of a suspended account, a policy, a licence.
+DENIED_CODES = frozenset(
+    {"accessDenied", "ErrorAccessDenied", "Authorization_RequestDenied", "Forbidden", "AccessDenied"}
 )
 DEFAULT_WAIT = 10.0
 
@@ -77,8 +82,8 @@ def meaning(status: int, code: str, headers: Mapping[str, str]) -> ConnectorErro
         return ItemGone(told)
     if status == 423:
         return ItemFailed("locked", told)  # by an administrator, and some day no more: no loss of access
-    if status == 403:
-        return ItemFailed("forbidden", told)
+    if status == 403 and code in DENIED_CODES:
+        return ItemFailed(FORBIDDEN, told)
     return ItemFailed("refused", told)
 
 

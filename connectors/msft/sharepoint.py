@@ -16,23 +16,32 @@ class SharePoint(DriveSurface):
     source_kind = "sharepoint_item"
 
     async def census(self) -> Census[Drive]:
-        """Sites by search, twenty of their drive lists in one request. A site that refuses is left for another day."""
+        """Sites by search, twenty of their drive lists in one request. What a site holds that refuses nobody knows."""
         found: dict[str, Drive] = {}
         excluded: set[str] = set()
+        untold: dict[str, str] = {}
         sites = [site async for site in self._sites()]
         paths = [
             f"/sites/{segment(str(site['id']))}/drives?$select=id,name,driveType,webUrl,quota"
             for site in sites
         ]
         for site, (status, body) in zip(sites, await self._graph.batch(paths), strict=True):
-            for drive in await self._drives(status, body):
+            try:
+                drives = await self._drives(status, body)
+            except ItemGone:
+                continue
+            except ItemFailed as error:
+                if _allowed(_names(site), self._policy.sites):
+                    untold[str(site["id"])] = error.reason
+                continue
+            for drive in drives:
                 if self._wanted(site, drive):
                     used = int((drive.get("quota") or {}).get("used") or 0)
                     name = str(drive.get("name") or "")
                     found[str(drive["id"])] = Drive(str(drive["id"]), name, _title(site), used)
                 else:
                     excluded.add(str(drive["id"]))
-        return Census(found, frozenset(excluded))
+        return Census(found, frozenset(excluded), untold)
 
     async def _sites(self) -> AsyncIterator[Record]:
         seen: set[str] = set()
@@ -44,10 +53,7 @@ class SharePoint(DriveSurface):
 
     async def _drives(self, status: int, body: object) -> list[Record]:
         if status >= 400:
-            error = meaning(status, error_code(body), {})
-            if isinstance(error, ItemGone | ItemFailed):
-                return []
-            raise error
+            raise meaning(status, error_code(body), {})
         page = self._graph.collection(body)
         drives = list(page.value)
         if page.next_link is not None:
@@ -55,11 +61,15 @@ class SharePoint(DriveSurface):
         return [drive for drive in drives if drive.get("id")]
 
     def _wanted(self, site: Record, drive: Record) -> bool:
-        names = (site.get("displayName"), site.get("name"), site.get("webUrl"), site.get("id"))
+        names = _names(site)
         libraries = (drive.get("name"), drive.get("id"), drive.get("webUrl"))
         if not lies_in(self._root, *names, *libraries):
             return False
         return _allowed(names, self._policy.sites) and _allowed(libraries, self._policy.libraries)
+
+
+def _names(site: Record) -> tuple[object, ...]:
+    return (site.get("displayName"), site.get("name"), site.get("webUrl"), site.get("id"))
 
 
 def _title(site: Record) -> str:

@@ -41,6 +41,7 @@ PAGE = 50
 # What Graph lets us ask: a channel or chat once a second, a team four times, by all connections together.
 CHANNEL_SECONDS, TEAM_SECONDS = 1.0, 0.25
 LONGEST_NAME = 80
+CHATS = "chats"  # what refuses when they may not be listed
 # A chat without a change feed in this tenant is read by time; this marks such a link.
 SINCE = "since:"
 
@@ -84,17 +85,28 @@ class Teams(ContainerSurface[Place]):
 
     async def census(self) -> Census[Place]:
         found: dict[str, Place] = {}
+        untold: dict[str, str] = {}
         teams = [team async for team in self._graph.every("/me/joinedTeams") if team.get("id")]
         paths = [f"/teams/{segment(str(team['id']))}/channels" for team in teams]
         for team, (status, body) in zip(teams, await self._graph.batch(paths), strict=True):
-            for channel in await self._channels(status, body):
+            try:
+                channels = await self._channels(status, body)
+            except ItemGone:
+                continue
+            except ItemFailed as error:
+                untold[str(team["id"])] = error.reason
+                continue
+            for channel in channels:
                 name, team_name = str(channel.get("displayName") or ""), str(team.get("displayName") or "")
                 place = channel_of(str(team["id"]), str(channel["id"]), name, team_name)
                 if lies_in(self._root, place.id, place.team, place.channel, team_name):
                     found[place.id] = place
         if self._policy.chats and not self._root:
-            found |= await self._chats()
-        return Census(found)
+            try:
+                found |= await self._chats()
+            except ItemFailed as error:  # perhaps consent does not cover them
+                untold[CHATS] = error.reason
+        return Census(found, untold=untold)
 
     def unlisted(self, container_id: str) -> Place | None:
         """An empty list of teams has been seen where nothing was wrong but the list: the channel itself is asked."""
@@ -105,22 +117,16 @@ class Teams(ContainerSurface[Place]):
 
     async def _channels(self, status: int, body: object) -> list[Record]:
         if status >= 400:
-            error = meaning(status, error_code(body), {})
-            if isinstance(error, ItemGone | ItemFailed):
-                return []
-            raise error
+            raise meaning(status, error_code(body), {})
         page = self._graph.collection(body)
         rest = [one async for one in self._graph.every(page.next_link)] if page.next_link else []
         return [channel for channel in [*page.value, *rest] if channel.get("id")]
 
     async def _chats(self) -> dict[str, Place]:
         found: dict[str, Place] = {}
-        try:
-            async for chat in self._graph.every("/me/chats", params={"$top": PAGE, "$expand": "members"}):
-                if chat.get("id"):
-                    found[str(chat["id"])] = Place(str(chat["id"]), "", str(chat["id"]), _chat_name(chat))
-        except ItemFailed:
-            return {}  # consent does not cover chats
+        async for chat in self._graph.every("/me/chats", params={"$top": PAGE, "$expand": "members"}):
+            if chat.get("id"):
+                found[str(chat["id"])] = Place(str(chat["id"]), "", str(chat["id"]), _chat_name(chat))
         return found
 
     # -- messages

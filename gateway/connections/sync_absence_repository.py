@@ -105,6 +105,55 @@ async def mark_absent(
     return int(done.rowcount)  # pyright: ignore[reportAttributeAccessIssue]
 
 
+_LIES_THERE = "i.container_id = ANY(CAST(:containers AS text[]))"
+
+
+async def count_lost(
+    session: AsyncSession, data_source_id: UUID, containers: Sequence[str]
+) -> tuple[int, int]:
+    """Documents of the source that have not ended, and those of them that lie in these containers."""
+    row = (
+        await session.execute(
+            text(
+                f"""
+                SELECT count(*) AS known, count(*) FILTER (WHERE {_LIES_THERE}) AS lost FROM remote_item i
+                WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id
+                  AND i.document_id IS NOT NULL AND NOT ({DOOMED})
+                """
+            ),
+            {
+                "mandate_id": tenant_of(session),
+                "data_source_id": data_source_id,
+                "containers": list(containers),
+            },
+        )
+    ).one()
+    return int(row.known), int(row.lost)
+
+
+async def mark_lost(
+    session: AsyncSession, data_source_id: UUID, containers: Sequence[str], *, state: str
+) -> int:
+    """Ends or holds all that lies in containers which may no longer be read; held are only those with a document."""
+    done = await session.execute(
+        text(
+            f"""
+            UPDATE remote_item i SET reason = 'container_gone', urgent = false, seen_at = now(),
+                state = CASE WHEN i.document_id IS NULL THEN 'deleted' ELSE :state END
+            WHERE i.mandate_id = :mandate_id AND i.data_source_id = :data_source_id AND i.state <> 'deleted'
+              AND {_LIES_THERE}
+            """
+        ),
+        {
+            "mandate_id": tenant_of(session),
+            "data_source_id": data_source_id,
+            "containers": list(containers),
+            "state": state,
+        },
+    )
+    return int(done.rowcount)  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def _absence(
     session: AsyncSession, data_source_id: UUID, generation: int, containers: Sequence[str] | None
 ) -> dict[str, Any]:

@@ -73,12 +73,12 @@ async def save_progress(
     listing: Mapping[str, Any],
     synced: bool,
 ) -> None:
-    """Where a listing stands. `synced`: a round ended here."""
+    """Where a listing stands. `synced`: a round ended here. What the listing says is in trouble is told as the last error."""
     await session.execute(
         text(
             """
             UPDATE data_source SET cursor = :cursor, phase = :phase, listing_generation = :generation,
-                listing = CAST(:listing AS jsonb), last_error = NULL,
+                listing = CAST(:listing AS jsonb), last_error = CAST(:listing AS jsonb) ->> 'trouble',
                 last_sync_at = CASE WHEN :synced THEN now() ELSE last_sync_at END
             WHERE mandate_id = :mandate_id AND id = :data_source_id
             """

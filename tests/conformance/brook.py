@@ -71,6 +71,7 @@ class Brook:
     broken: dict[str, str] = field(default_factory=dict)  # id → reason its download fails with
     unlistable: set[str] = field(default_factory=set)
     dark_pools: set[str] = field(default_factory=set)  # cannot be listed right now
+    refusing: dict[str, str] = field(default_factory=dict)  # pool → the word it refuses with
     closed_pools: set[str] = field(default_factory=set)  # no longer there for this user
     excluded_pools: set[str] = field(default_factory=set)  # still there, and policy no longer wants them
     gone_first: bool = True  # which half of a move the feed tells first
@@ -259,15 +260,17 @@ class BrookSurface:
             upserts=upserts,
             failures=failures,
             listing=True,
-            container_complete=[] if more else sorted(pools - world.dark_pools),
-            containers_failed=[] if more else sorted(pools & world.dark_pools),
+            container_complete=[] if more else sorted(pools - world.dark_pools - world.refusing.keys()),
+            containers_failed=[] if more else sorted(pools & (world.dark_pools | world.refusing.keys())),
+            refusals={} if more else world.refusing,
             last=not more,
         )
         return page, following
 
     def _visible(self, thing: Thing) -> bool:
         world = self.world
-        return thing.pool not in world.dark_pools | world.closed_pools and thing.id not in world.left_out
+        hidden = world.dark_pools | world.closed_pools | world.refusing.keys()
+        return thing.pool not in hidden and thing.id not in world.left_out
 
     def _changes(self, place: Mapping[str, Any]) -> tuple[Page, Mapping[str, Any]]:
         world, since = self.world, place["since"]
@@ -291,6 +294,8 @@ class BrookSurface:
             upserts=upserts,
             tombstones=[one for one in stones if self._ended(one)],
             failures=failures,
+            containers_failed=sorted(world.refusing),
+            refusals=world.refusing,
             containers_gone=sorted(world.closed_pools),
             containers_left_out=sorted(world.excluded_pools),
             last=not more,

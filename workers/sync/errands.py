@@ -136,4 +136,4 @@ def name_of(error: Exception) -> str:
         return "forbidden"
     if isinstance(error, ItemFailed):
         return error.reason
-    return "unavailable" if type(error) is VendorUnavailable else type(error).__name__
+    return error.word if isinstance(error, VendorUnavailable) else type(error).__name__

@@ -19,18 +19,19 @@ from connectors.kit.contract import (
     Page,
     VendorUnavailable,
 )
+from connectors.kit.policy import SyncPolicy
 from gateway.connections import sync_item_repository as items
 from gateway.connections import sync_repository as repository
 from gateway.connections.places import policy_of
 from gateway.connections.sync_service import enqueue_next, request_fetch
 from gateway.crashpoints import crash_point
 from gateway.db import emit_on_commit
-from workers.sync import errands, watching
+from workers.sync import errands, refusals, watching
 from workers.sync.fence import Lost, fenced
 from workers.sync.handover import Sender
 from workers.sync.pages import PageWriter
-from workers.sync.progress import count
-from workers.sync.reconcile import PATIENCE_SECONDS, LeftOut, Verdict, bury, close_listing, recount_held
+from workers.sync.progress import Tally, count
+from workers.sync.reconcile import PATIENCE_SECONDS, LeftOut, bury, close_listing, recount_held
 from workers.sync.room import room_for
 from workers.sync.slices import SurfaceSlice
 
@@ -204,14 +205,7 @@ class Walk:
             crash_point("sync.inside_page")
             listing = _noted(source, page) | ({"stale": True} if applied.stale else {})
             if page.last:
-                verdict = Verdict()
-                if source.phase != "delta":
-                    verdict = await close_listing(
-                        session, source, listing, self._left_out, sender.policy, now
-                    )
-                applied.tally.deleted += verdict.deleted
-                applied.tally.held += verdict.held
-                await recount_held(session, source.id)
+                listing = await self._judge(session, source, listing, sender.policy, applied.tally)
             await self._save(session, source, page, listing)
             if applied.pending or page.last:
                 await self._ask_for_downloads(session, source, urgent=mode == "delta" and applied.pending > 0)
@@ -220,6 +214,25 @@ class Walk:
                 return
             self.listed = mode == "bootstrap"
         await bury(self.db, self.desk.blobs, self.mandate_id, self.job)
+
+    async def _judge(
+        self,
+        session: AsyncSession,
+        source: Row[Any],
+        listing: dict[str, Any],
+        policy: SyncPolicy,
+        tally: Tally,
+    ) -> dict[str, Any]:
+        """What a round that is over means for what it did not bring."""
+        now = self.desk.clock()
+        found = await refusals.judge(session, source, listing, policy, now)
+        verdicts = [found.verdict]
+        if source.phase != "delta":
+            verdicts.append(await close_listing(session, source, found.listing, self._left_out, policy, now))
+        tally.deleted += sum(one.deleted for one in verdicts)
+        tally.held += sum(one.held for one in verdicts)
+        await recount_held(session, source.id)
+        return found.listing
 
     async def _save(
         self, session: AsyncSession, source: Row[Any], page: Page, listing: dict[str, Any]
@@ -277,7 +290,7 @@ def _noted(source: Row[Any], page: Page) -> dict[str, Any]:
     listing = dict(source.listing) | {"open": True}
     for key, names in (("complete", page.container_complete), ("failed", page.containers_failed)):
         listing[key] = sorted({*listing.get(key, ()), *names})
-    return listing
+    return refusals.noted(listing, page)
 
 
 def _is_outruled(source: Row[Any], ruled: str) -> bool:
@@ -286,8 +299,11 @@ def _is_outruled(source: Row[Any], ruled: str) -> bool:
 
 
 def _kept(listing: Mapping[str, Any]) -> dict[str, Any]:
-    """How many listings in a row were not complete, how little room there was, and under which policy they were made."""
-    return {key: listing[key] for key in ("incomplete", "room", "policy") if listing.get(key)}
+    """How many listings in a row were not complete, how little room there was, under which policy they were made, and who
+    refused to be read.
+    """
+    kept = ("incomplete", "room", "policy", *refusals.KEPT)
+    return {key: listing[key] for key in kept if listing.get(key)}
 
 
 def _closed(source: Row[Any], listing: dict[str, Any]) -> dict[str, Any]:

@@ -66,30 +66,43 @@ async def close_listing(
     containers = None if listing.get("full") else list(listing.get("complete", ()))
     await _leave_out(session, source, generation, containers, left_out)
     known, absent = await absence.count_absent(session, source.id, generation, containers)
-    share = 100 * absent / known if known else 0.0
-    few = absent <= FEW and absent < known and policy.loss_limit_percent > 0
-    hold = share > policy.loss_limit_percent and not few
+    hold = is_large(absent, known, policy)
     marked = await absence.mark_absent(
         session, source.id, generation, containers, state="held" if hold else "deleted"
     )
     await repository.clear_ended_failures(session, source.id)
     if hold:
-        await repository.save_held(
-            session,
-            source.id,
-            {"count": absent, "known": known, "percent": round(share, 1), "since": now.isoformat()},
-        )
-        emit_on_commit(
-            session,
-            "ingestion.connection.deletions.held",
-            **ours,
-            reason="loss_limit",
-            held=absent,
-            known=known,
-            percent=round(share, 1),
-        )
+        await hold_loss(session, source, absent, known, now, reason="loss_limit")
         return Verdict(marked - absent, absent)
     return Verdict(marked, 0)
+
+
+def is_large(lost: int, known: int, policy: SyncPolicy) -> bool:
+    """Whether a person has to be asked before so many of so many documents end."""
+    few = lost <= FEW and lost < known and policy.loss_limit_percent > 0
+    return bool(known) and 100 * lost / known > policy.loss_limit_percent and not few
+
+
+async def hold_loss(
+    session: AsyncSession, source: Row[Any], lost: int, known: int, now: datetime, *, reason: str
+) -> None:
+    """Says what waits for a person."""
+    percent = round(100 * lost / known, 1)
+    await repository.save_held(
+        session,
+        source.id,
+        {"count": lost, "known": known, "percent": percent, "since": now.isoformat()},
+    )
+    emit_on_commit(
+        session,
+        "ingestion.connection.deletions.held",
+        connectionId=str(source.connection_id),
+        part=source.surface,
+        reason=reason,
+        held=lost,
+        known=known,
+        percent=percent,
+    )
 
 
 async def recount_held(session: AsyncSession, data_source_id: UUID) -> None:

@@ -22,11 +22,13 @@ class GoogleError(Exception):
         domain: str = "global",
         location: str | None = None,
         headers: Mapping[str, str] | None = None,
+        detail: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.reason, self.message = status, reason, message
         self.domain, self.location = domain, location
         self.headers = dict(headers or {})
+        self.detail = detail  # the reason newer back ends give beside it
 
     def answer(self) -> JSONResponse:
         entry: Json = {"domain": self.domain, "reason": self.reason, "message": self.message}
@@ -34,6 +36,9 @@ class GoogleError(Exception):
             header = self.location == "Authorization"
             entry |= {"locationType": "header" if header else "parameter", "location": self.location}
         body: Json = {"code": self.status, "message": self.message, "errors": [entry]}
+        if self.detail is not None:
+            told = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": self.detail}
+            body |= {"status": "PERMISSION_DENIED", "details": [told]}
         return JSONResponse({"error": body}, status_code=self.status, headers=self.headers)
 
 

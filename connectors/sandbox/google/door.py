@@ -94,4 +94,5 @@ class Door:
                 str(options.get("reason", "forbidden")),
                 str(options.get("message", "Refused")),
                 domain=str(options.get("domain", "global")),
+                detail=options.get("detail"),
             )

@@ -143,6 +143,14 @@ async def test_calendars_come_go_and_fail_by_themselves(ada: Account) -> None:
     assert (await walk(ada.surface("google_calendar"), after.cursor)).left == {team}
 
 
+async def test_calendars_nobody_may_list_any_more_are_asked_themselves(ada: Account) -> None:
+    ada.create("event", name="mine", **span(1))
+    before = await walk(ada.surface("google_calendar"))
+    ada.fault("refuse", path="calendarList", status=403, reason="insufficientPermissions")
+    after = await walk(ada.surface("google_calendar"), before.cursor)
+    assert after.left == set()
+
+
 @pytest.mark.parametrize("kind", ["empty_page", "repeat_page"])
 async def test_strange_pages_lose_nothing(ada: Account, kind: str) -> None:
     one = ada.create("event", name="one", **span(1))

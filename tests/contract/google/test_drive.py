@@ -317,6 +317,41 @@ async def test_an_unknown_refusal_is_no_empty_answer(ada: Account) -> None:
         await walk(ada.surface("drive"))
 
 
+@pytest.mark.parametrize(
+    ("refusal", "word"),
+    [
+        ({"reason": "domainPolicy"}, "admin_policy"),
+        ({"reason": "accessNotConfigured"}, "not_enabled"),
+        ({"reason": "forbidden", "detail": "SERVICE_DISABLED"}, "not_enabled"),
+        ({"reason": "insufficientPermissions"}, "not_granted"),
+        ({"reason": "downloadQuotaExceeded"}, "refused"),
+        ({"reason": "somethingNew"}, "refused"),
+        ({"reason": "forbidden"}, "forbidden"),
+        ({"reason": "teamDriveMembershipRequired"}, "forbidden"),
+    ],
+)
+async def test_a_drive_that_refuses_keeps_its_place_and_says_why(
+    ada: Account, refusal: dict[str, str], word: str
+) -> None:
+    ada.create("file", name="a.txt", text="x")
+    before = await walk(ada.surface("drive"))
+    ada.fault("refuse", path=r"/changes\?", status=403, **refusal)
+    late = ada.create("file", name="late.txt", text="y")
+    after = await walk(ada.surface("drive"), before.cursor)
+    assert (after.failed, after.left, after.gone) == ({"my-drive"}, set(), {})
+    assert [page.refusals for page in after.pages if page.refusals] == [{"my-drive": word}]
+    assert set((await walk(ada.surface("drive"), after.cursor)).items) == {late}
+
+
+async def test_drives_nobody_may_list_any_more_are_asked_themselves(ada: Account) -> None:
+    team = ada.create("drive", name="Team", members=["ada@demo.example"])
+    ada.create("file", name="ours.txt", text="x", parentId=team)
+    before = await walk(ada.surface("drive"))
+    ada.fault("refuse", path=r"/drive/v3/drives", status=403, reason="insufficientPermissions")
+    after = await walk(ada.surface("drive"), before.cursor)
+    assert (after.left, after.failed) == (set(), set())
+
+
 async def test_an_estimate_counts_without_downloading(ada: Account) -> None:
     ada.create("file", name="a.txt", text="x" * 500)
     ada.create("drive", name="Team", members=["ada@demo.example"])

@@ -98,6 +98,15 @@ async def test_what_was_read_before_google_said_wait_is_not_read_again(ada: Acco
     assert set(seen) | set(rest.items) == {one["id"] for one in ada.state()["gmail"]}
 
 
+async def test_a_mailbox_that_is_not_enabled_has_failed_and_ends_nothing(ada: Account) -> None:
+    ada.create("message", subject="one", text="x")
+    before = await walk(ada.surface("gmail"))
+    ada.fault("refuse", path="gmail/v1/users/me/labels", status=403, reason="accessNotConfigured")
+    after = await walk(ada.surface("gmail"), before.cursor)
+    assert (after.failed, after.left) == ({MAILBOX}, set())
+    assert after.pages[0].refusals == {MAILBOX: "not_enabled"}
+
+
 async def test_labels_end_and_revive_a_message(ada: Account) -> None:
     kept = ada.create("message", subject="kept", text="x")
     binned = ada.create("message", subject="binned", text="x")

@@ -223,6 +223,35 @@ async def test_a_drive_that_refuses_fails_alone_and_deletes_nothing(
     await assert_equal(mirror, msft_control)
 
 
+@pytest.mark.parametrize(("code", "word"), [("generalException", "refused"), ("accessDenied", "forbidden")])
+async def test_one_refusal_is_no_loss(
+    account: Account, msft_control: Control, site: dict[str, Any], code: str, word: str
+) -> None:
+    put(msft_control, site, "a.txt")
+    mirror = Mirror(account.surface("sharepoint"))
+    await mirror.sync()
+    msft_control.fault("server_error", status=403, code=code, path="/drives/.*delta")
+    pages = await mirror.sync()
+    assert [page.refusals for page in pages if page.refusals] == [{site["driveId"]: word}]
+    assert not any(page.containers_gone for page in pages)
+    put(msft_control, site, "b.txt")
+    await mirror.sync()
+    assert mirror.names() == {"a.txt", "b.txt"}
+
+
+async def test_a_site_that_does_not_tell_its_libraries_leaves_a_gap(
+    account: Account, msft_control: Control, site: dict[str, Any]
+) -> None:
+    put(msft_control, site, "a.txt")
+    mirror = Mirror(account.surface("sharepoint"))
+    await mirror.sync()
+    mirror.relist()  # what is not named would be taken for gone
+    msft_control.fault("forbid_container", path=f"/sites/{site['id'].split(',')[0]}.*drives")
+    pages = await mirror.sync()
+    assert [one for page in pages for one in page.containers_failed] == [site["id"]]
+    assert mirror.names() == {"a.txt"}
+
+
 async def test_lost_access_is_told(account: Account, msft_control: Control, site: dict[str, Any]) -> None:
     other = msft_control.create("site", name="Quay")
     shared = put(msft_control, site, "a.txt")

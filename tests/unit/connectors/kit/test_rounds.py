@@ -32,6 +32,7 @@ class Shelf(ContainerSurface[str]):
     answers: dict[tuple[str, str | None], Batch | ConnectorError]
     kept_unlisted: set[str] = field(default_factory=set[str])
     excluded: set[str] = field(default_factory=set[str])
+    untold: dict[str, str] = field(default_factory=dict[str, str])
     too_old: Callable[[str, str], bool] = lambda _container, _link: False
     asked: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
     names: dict[str, str] = field(default_factory=dict[str, str])
@@ -40,7 +41,7 @@ class Shelf(ContainerSurface[str]):
 
     async def census(self) -> Census[str]:
         self.censuses += 1
-        return Census({name: name for name in self.containers}, frozenset(self.excluded))
+        return Census({name: name for name in self.containers}, frozenset(self.excluded), self.untold)
 
     def unlisted(self, container_id: str) -> str | None:
         return container_id if container_id in self.kept_unlisted else None
@@ -153,20 +154,56 @@ async def test_a_vendor_that_forgets_at_once_is_not_asked_for_ever() -> None:
         await walk(Shelf(["a"], {("a", None): CursorLost("410")}))
 
 
-async def test_a_forbidden_container_fails_in_its_first_listing_and_is_gone_later() -> None:
+async def test_a_listed_container_that_refuses_has_failed_and_keeps_its_place() -> None:
     shelf = two()
     shelf.answers["a", None] = ItemFailed("forbidden")
     pages = await walk(shelf)
     assert [list(page.containers_failed) for page in pages] == [["a"], [], []]
+    assert pages[0].refusals == {"a": "forbidden"}
     assert {one for page in pages for one in page.container_complete} == {"b"}
     shelf = two()
     end = (await walk(shelf))[-1].next_cursor
     shelf.answers["a", "a2"] = ItemFailed("forbidden")
+    for _ in range(2):
+        pages = await walk(shelf, end)
+        assert [(list(page.containers_failed), page.refusals) for page in pages] == [
+            (["a"], {"a": "forbidden"}),
+            ([], {}),
+        ]
+        assert not any(page.containers_gone for page in pages)
+        end = pages[-1].next_cursor
+    shelf.answers["a", "a2"] = Batch("a3", done=True, tombstones=[Tombstone(external_id="a/1")])
+    pages = await walk(shelf, end)  # what ended meanwhile is still told
+    assert [one.external_id for page in pages for one in page.tombstones] == ["a/1"]
+
+
+async def test_a_container_that_is_not_listed_and_refuses_itself_is_gone() -> None:
+    shelf = two()
+    end = (await walk(shelf))[-1].next_cursor
+    shelf.containers, shelf.kept_unlisted = ["b"], {"a"}
+    shelf.answers["a", "a2"] = ItemFailed("admin_policy")
+    pages = await walk(shelf, end)
+    assert [list(page.containers_failed) for page in pages] == [["a"], []]
+    shelf.answers["a", "a2"] = ItemFailed("forbidden")
+    shelf.untold = {"whole": "forbidden"}  # who would list it refuses as well: that is one word, not two
+    pages = await walk(shelf, end)
+    assert [page.refusals for page in pages] == [{"whole": "forbidden"}, {"a": "forbidden"}, {}]
+    shelf.untold = {}
     pages = await walk(shelf, end)
     assert [list(page.containers_gone) for page in pages] == [["a"], []]
+    shelf.containers = ["a", "b"]
     shelf.answers["a", None] = Batch("a9", done=True, upserts=[item("a", "9")])
     pages = await walk(shelf, pages[-1].next_cursor)  # it is back, and new
     assert [one.external_id for page in pages for one in page.upserts] == ["a/9"]
+
+
+async def test_what_refused_to_tell_its_containers_is_told_once_in_a_round() -> None:
+    shelf = two()
+    shelf.untold = {"whole": "forbidden"}
+    pages = await walk(shelf)
+    assert [list(page.containers_failed) for page in pages] == [["whole"], [], [], [], []]
+    rest = await walk(shelf, pages[0].next_cursor)
+    assert not any(page.containers_failed for page in rest)
 
 
 async def test_other_refusals_never_count_as_gone() -> None:

@@ -2,9 +2,11 @@
 
 import pytest
 
+from connectors.google.api import Refusal
 from connectors.kit.contract import ContainerForbidden, ItemFailed, VendorUnavailable
 from gateway.errors import StoreUnavailable
 from workers.sync.errands import name_of
+from workers.sync.listing import ListingBroke
 
 
 @pytest.mark.parametrize(
@@ -13,6 +15,8 @@ from workers.sync.errands import name_of
         (ItemFailed("forbidden", "Mail.Read was not granted"), "forbidden"),
         (ContainerForbidden("drive"), "forbidden"),
         (VendorUnavailable("503"), "unavailable"),
+        (Refusal(403, "accessNotConfigured"), "not_enabled"),
+        (ListingBroke("in a circle"), "unavailable"),
         (StoreUnavailable("Postgres is away."), "store.unavailable"),
         (KeyError("a name"), "KeyError"),
     ],
