@@ -12,7 +12,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeGuard
 
 from connectors.google.api import GoogleApi, Refusal, about_container
-from connectors.google.messages import METADATA_HEADERS, READING, all_parts, attachments, decoded, letter
+from connectors.google.messages import (
+    METADATA_HEADERS,
+    READING,
+    all_parts,
+    attachments,
+    body_parts,
+    decoded,
+    letter,
+)
 from connectors.kit.contract import (
     CursorLost,
     Estimate,
@@ -144,7 +152,7 @@ class Gmail(ContainerSurface[str]):
         waiting = list(place.waiting)
         while waiting:
             some, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
-            answers = await asyncio.gather(*(self._message(one) for one in some), return_exceptions=True)
+            answers = await asyncio.gather(*(self._read(one) for one in some), return_exceptions=True)
             read = {one: answer for one, answer in zip(some, answers, strict=True) if not _broke(answer)}
             waiting = [one for one in some if one not in read] + waiting
             # Markup of strangers: off the loop.
@@ -182,6 +190,21 @@ class Gmail(ContainerSurface[str]):
             else:
                 found.upserts += self._items(message)
         return found
+
+    async def _read(self, message_id: str) -> Mapping[str, Any] | Refusal | None:
+        """With all of its words: Gmail tells large ones by reference."""
+        message = await self._message(message_id)
+        if message is None or isinstance(message, Refusal):
+            return message
+        for part in body_parts(message.get("payload") or {}):
+            body = part["body"]
+            if body.get("data") or not body.get("attachmentId"):
+                continue
+            try:
+                body |= await self._ask_attachment(message_id, body["attachmentId"])
+            except Refusal as error:
+                return error  # the message is there, and not all of it can be read
+        return message
 
     async def _message(self, message_id: str) -> Mapping[str, Any] | Refusal | None:
         """None for one that is gone. What Google will not show costs that one message."""
@@ -271,18 +294,18 @@ class Gmail(ContainerSurface[str]):
 
     async def _attachment(self, message_id: str, attachment_id: str) -> Mapping[str, Any]:
         try:
-            return await self._api.ask(
-                lambda api: (
-                    api.users()
-                    .messages()
-                    .attachments()
-                    .get(userId="me", messageId=message_id, id=attachment_id)
-                )
-            )
+            return await self._ask_attachment(message_id, attachment_id)
         except Refusal as error:
             if error.status == 404:
                 raise ItemGone(str(error)) from error
             raise ItemFailed("refused", str(error)) from error
+
+    async def _ask_attachment(self, message_id: str, attachment_id: str) -> Mapping[str, Any]:
+        return await self._api.ask(
+            lambda api: (
+                api.users().messages().attachments().get(userId="me", messageId=message_id, id=attachment_id)
+            )
+        )
 
     # -- what a first sync would bring
 

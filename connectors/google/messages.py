@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.header import decode_header, make_header
@@ -17,6 +17,8 @@ from connectors.kit.policy import MailTier, SyncPolicy
 # Labels that say how somebody reads, not what a message is.
 READING = frozenset({"UNREAD", "STARRED", "IMPORTANT"})
 METADATA_HEADERS = ["From", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To"]
+TEXTS: Mapping[str, ContentType] = {"text/html": "html", "text/plain": "text"}
+ATTACHED = frozenset({"message/rfc822", "message/global"})
 DEEPEST = 30
 MOST_ATTACHMENTS = 100
 
@@ -75,8 +77,7 @@ class Letter:
     cc: str
     received_at: datetime | None
     snippet: str
-    content_type: ContentType
-    body: str
+    bodies: Sequence[tuple[ContentType, str]]
     internet_id: str
     in_reply_to: str
     labels: frozenset[str]
@@ -86,7 +87,8 @@ class Letter:
         yield Part(text=self._head(), locator={"kind": "mail", "messageId": self.id, "part": "header"})
         text = ""
         if tier in {"body", "attachments"}:
-            text = clean_email_body(self.body, content_type=self.content_type)
+            cleaned = (clean_email_body(body, content_type=kind) for kind, body in self.bodies)
+            text = "\n\n".join(one for one in cleaned if one)
         elif tier == "snippet":
             text = clean_email_body(self.snippet, content_type="text")
         if text:
@@ -116,7 +118,6 @@ class Letter:
 
 def letter(message: Record, label_names: Mapping[str, str]) -> Letter:
     payload: Record = message.get("payload") or {}
-    content_type, body = _body(payload)
     at = message.get("internalDate")
     return Letter(
         id=str(message["id"]),
@@ -127,27 +128,45 @@ def letter(message: Record, label_names: Mapping[str, str]) -> Letter:
         cc=_people(_header(payload, "cc")),
         received_at=datetime.fromtimestamp(int(at) / 1000, UTC) if at else None,
         snippet=unescape(str(message.get("snippet", ""))),
-        content_type=content_type,
-        body=body,
+        bodies=_bodies(payload),
         internet_id=_header(payload, "message-id"),
         in_reply_to=_header(payload, "in-reply-to"),
         labels=frozenset(label_names.get(one, one) for one in set(message.get("labelIds") or ()) - READING),
     )
 
 
-def _body(payload: Record) -> tuple[ContentType, str]:
-    """The HTML if there is one: it says what was quoted and what was hidden. Otherwise the plain text."""
-    # Gmail hands text on as UTF-8, whatever the header of a part still says.
-    texts: dict[str, list[str]] = {"text/html": [], "text/plain": []}
-    for part in all_parts(payload):
-        kind = str(part.get("mimeType", "")).lower()
-        if kind in texts and not part.get("filename"):
-            data = (part.get("body") or {}).get("data")
-            if data:
-                texts[kind].append(decoded(data).decode("utf-8", "replace"))
-    if texts["text/html"]:
-        return "html", "\n".join(texts["text/html"])
-    return "text", "\n".join(texts["text/plain"])
+def body_parts(part: Record, depth: int = 0) -> list[Record]:
+    """The parts that are the message's own words, in their order. Of alternatives the HTML if there is one: it says what was
+    quoted and what was hidden. A file, or a mail that hangs on it, is somebody else's words.
+    """
+    kind = _kind(part)
+    if part.get("filename") or kind in ATTACHED or depth > DEEPEST:
+        return []
+    if kind in TEXTS:
+        return [part] if (part.get("body") or {}).get("size") or (part.get("body") or {}).get("data") else []
+    choices = [body_parts(child, depth + 1) for child in part.get("parts") or ()]
+    if kind != "multipart/alternative":
+        return [one for choice in choices for one in choice]
+    spoken = [choice for choice in choices if choice]
+    rich = [choice for choice in spoken if any(_kind(one) == "text/html" for one in choice)]
+    return next(iter([*rich[::-1], *spoken]), [])
+
+
+def _kind(part: Record) -> str:
+    return str(part.get("mimeType", "")).lower()
+
+
+def _bodies(payload: Record) -> list[tuple[ContentType, str]]:
+    """What follows one another in the same kind is one text: a quote may begin in one part and go on in the next."""
+    found: list[tuple[ContentType, str]] = []
+    for part in body_parts(payload):
+        # Gmail hands text on as UTF-8, whatever the header of a part still says.
+        text = decoded((part.get("body") or {}).get("data") or "").decode("utf-8", "replace")
+        kind = TEXTS[_kind(part)]
+        if found and found[-1][0] == kind:
+            text = f"{found.pop()[1]}\n{text}"
+        found.append((kind, text))
+    return found
 
 
 def attachments(message: Record, mail: Item, policy: SyncPolicy) -> list[Item]:

@@ -99,9 +99,8 @@ class GmailApi:
         return self._box(call).resource(self._message(call), form, call.query.getlist("metadataHeaders"))
 
     def gmail_attachment(self, call: Call) -> Json:
-        attachment = self._box(call).attachment(self._message(call), call.path["attachment"])
-        data = base64.urlsafe_b64encode(attachment.data).decode()
-        return {"size": len(attachment.data), "data": data}
+        found = self._box(call).attachment(self._message(call), call.path["attachment"])
+        return {"size": len(found), "data": base64.urlsafe_b64encode(found).decode()}
 
     def gmail_history(self, call: Call) -> Json:
         box, start = self._box(call), call.query.get("startHistoryId", "")

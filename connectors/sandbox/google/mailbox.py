@@ -50,6 +50,9 @@ class Message:
     text: str | None
     html: str | None
     attachments: list[Attachment] = field(default_factory=list[Attachment])
+    footer: str | None = None  # HTML that a mail gateway appended
+    forwarded: Json | None = None  # a mail that hangs on it: subject, from, text, html
+    apart: bool = False  # so large that its text is told by reference
     history_id: int = 0
     gone: bool = False
 
@@ -120,6 +123,9 @@ class Mailbox:
             text=fields.get("text", None if "html" in fields else ""),
             html=fields.get("html"),
             attachments=[_attachment(each) for each in fields.get("attachments", ())],
+            footer=fields.get("footer"),
+            forwarded=fields.get("forwarded"),
+            apart=bool(fields.get("apart")),
         )
         self.messages[message.id] = message
         self.note("messagesAdded", message)
@@ -224,31 +230,61 @@ class Mailbox:
 
     def _payload(self, message: Message) -> Json:
         self._fetches += 1
-        bodies = [
-            _text_part(kind, text)
-            for kind, text in (("text/plain", message.text), ("text/html", message.html))
-            if text is not None
-        ]
-        top = bodies[0] if len(bodies) == 1 else _container("multipart/alternative", bodies)
-        if message.attachments:
-            files = [_file_part(each) for each in message.attachments]
-            top = _container("multipart/mixed", [top, *files])
-        _number(top, "")
-        for index, part in enumerate(part for part in _parts(top) if part["filename"]):
-            # Google's attachment ids are good for the answer they came with, and differ in the next.
+        top = _built(message)
+        for part in _parts(top):
+            data = part["body"].get("data")
+            if data is None or not (part["filename"] or message.apart):
+                continue
+            # Told by reference. Google's attachment ids are good for the answer they came with, and differ in the next.
+            del part["body"]["data"]
             part["body"]["attachmentId"] = "ANGjdJ" + encoded(
-                f"{message.id}:{index}:{self._fetches}".encode()
+                f"{message.id}:{part['partId'] or '-'}:{self._fetches}".encode()
             )
         return {**top, "headers": message.headers}
 
-    def attachment(self, message: Message, attachment_id: str) -> Attachment:
+    def attachment(self, message: Message, attachment_id: str) -> bytes:
         try:
-            owner, index, _ = decoded(attachment_id.removeprefix("ANGjdJ")).decode().split(":")
+            owner, number, _ = decoded(attachment_id.removeprefix("ANGjdJ")).decode().split(":")
         except ValueError as error:
             raise NoSuchObject(attachment_id) from error
-        if owner != message.id:
+        found = [each for each in _parts(_built(message)) if (each["partId"] or "-") == number]
+        if owner != message.id or not found:
             raise NoSuchObject(attachment_id)
-        return message.attachments[int(index)]
+        return base64.urlsafe_b64decode(found[0]["body"].get("data", ""))
+
+
+def _built(message: Message) -> Json:
+    """Its tree of parts, with all data in place."""
+    top = _words(message.text, message.html)
+    beside = [_text_part("text/html", message.footer)] if message.footer is not None else []
+    if message.forwarded is not None:
+        beside.append(_forwarded(message.forwarded))
+    beside += [_file_part(each) for each in message.attachments]
+    top = _container("multipart/mixed", [top, *beside]) if beside else top
+    _number(top, "")
+    return top
+
+
+def _words(text: str | None, html: str | None) -> Json:
+    bodies = [
+        _text_part(kind, said)
+        for kind, said in (("text/plain", text), ("text/html", html))
+        if said is not None
+    ]
+    return bodies[0] if len(bodies) == 1 else _container("multipart/alternative", bodies)
+
+
+def _forwarded(mail: Json) -> Json:
+    """A mail as an attachment: named after its subject, and its own tree below it."""
+    inside = _words(mail.get("text"), mail.get("html"))
+    names = {"Subject": mail.get("subject", ""), "From": mail.get("from", "Someone <someone@demo.example>")}
+    inside["headers"] = [*inside["headers"], *({"name": each, "value": names[each]} for each in names)]
+    whole = "".join(f"{name}: {value}\r\n" for name, value in names.items())
+    data = f"{whole}\r\n{mail.get('text') or mail.get('html') or ''}".encode()
+    part = _file_part(
+        Attachment(file_name=f"{mail.get('subject', 'noname')}.eml", mime_type="message/rfc822", data=data)
+    )
+    return {**part, "parts": [inside]}
 
 
 def raw(message: Message) -> bytes:
@@ -286,7 +322,10 @@ def _file_part(attachment: Attachment) -> Json:
             {"name": "Content-Type", "value": attachment.mime_type},
             {"name": "Content-Disposition", "value": f'attachment; filename="{attachment.file_name}"'},
         ],
-        "body": {"size": len(attachment.data)},
+        "body": {
+            "size": len(attachment.data),
+            "data": base64.urlsafe_b64encode(attachment.data).decode(),
+        },
     }
 
 

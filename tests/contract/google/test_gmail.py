@@ -98,6 +98,54 @@ async def test_what_was_read_before_google_said_wait_is_not_read_again(ada: Acco
     assert set(seen) | set(rest.items) == {one["id"] for one in ada.state()["gmail"]}
 
 
+@pytest.mark.parametrize("kind", ["text", "html"])
+async def test_words_that_are_told_by_reference_are_asked_for(ada: Account, kind: str) -> None:
+    words = "The heron stands in the reeds. " * 3
+    made = ada.create(
+        "message", subject="Large", apart=True, **{kind: f"<p>{words}</p>" if kind == "html" else words}
+    )
+    found = await walk(ada.surface("gmail"))
+    assert words.strip() in await text_of(ada.surface("gmail"), found.items[made])
+    ada.fault("refuse", path="/attachments/", status=403, reason="forbidden")
+    again = await walk(ada.surface("gmail"))
+    [failure] = [one for page in again.pages for one in page.failures]
+    assert (failure.external_id, made in again.items, again.gone) == (made, False, {})
+
+
+async def test_a_mail_that_hangs_on_another_does_not_take_its_place(ada: Account) -> None:
+    made = ada.create(
+        "message",
+        subject="Fwd",
+        text="Please see what they wrote to me.",
+        forwarded={"subject": "Invoice", "html": "<p>Pay at once.</p>"},
+    )
+    found = await walk(ada.surface("gmail"))
+    text = await text_of(ada.surface("gmail"), found.items[made])
+    assert "Please see what they wrote to me." in text
+    assert "Pay at once." not in text
+    with_files = ada.surface("gmail", mail_tier="attachments")
+    listed = await walk(with_files)
+    [mail] = [one for one in listed.items.values() if one.parent_id == made]
+    assert (mail.name, mail.mime_type) == ("Invoice.eml", "message/rfc822")
+    assert "Pay at once." in await text_of(with_files, mail)
+
+
+@pytest.mark.parametrize("html", [None, "<p>The message in rich letters.</p>"])
+async def test_a_footer_a_gateway_appended_is_not_the_message(ada: Account, html: str | None) -> None:
+    rich = {} if html is None else {"html": html}
+    made = ada.create(
+        "message",
+        subject="Offer",
+        text="The message in plain letters.",
+        footer="<p>Confidential: for the addressee only.</p>",
+        **rich,
+    )
+    found = await walk(ada.surface("gmail"))
+    text = await text_of(ada.surface("gmail"), found.items[made])
+    assert ("plain letters" in text, "rich letters" in text) == (html is None, html is not None)
+    assert "Confidential" in text
+
+
 async def test_a_mailbox_that_is_not_enabled_has_failed_and_ends_nothing(ada: Account) -> None:
     ada.create("message", subject="one", text="x")
     before = await walk(ada.surface("gmail"))
