@@ -1,15 +1,13 @@
 """Google Calendar: every calendar a container with a sync token; a series is one item, its exceptions hang on it."""
 
 import json
-import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 from connectors.google.api import GoogleApi, Refusal, about_container, lacks_scope
-from connectors.google.drive import channel_watch, stop_channel
+from connectors.google.channels import Channels
 from connectors.google.events import event_item
 from connectors.kit.contract import CursorLost, Estimate, Fetched, Item, ItemGone, Tombstone, Watch
 from connectors.kit.rounds import Batch, Census, ContainerSurface
@@ -18,7 +16,6 @@ from connectors.registry import Workplace
 PAGE = 250
 # The window moves with time; what it took in without having changed is found by a listing of its own.
 LISTED_AGAIN_AFTER = timedelta(days=30)
-WATCH_LIFE, RENEW_BEFORE = timedelta(days=7), timedelta(days=2)
 ESTIMATE_PAGES = 8
 READABLE = frozenset({"reader", "writer", "owner"})
 
@@ -49,6 +46,7 @@ class GoogleCalendar(ContainerSurface[CalendarEntry]):
     def __init__(self, workplace: Workplace) -> None:
         self._workplace, self._policy = workplace, workplace.policy
         self._api = GoogleApi(workplace, workplace.endpoints, "calendar", "v3")
+        self._channels = Channels(self._api, workplace.clock)
         self._is_blind = False  # the calendars may not be listed: what is known is asked itself
 
     async def census(self) -> Census[CalendarEntry]:
@@ -208,28 +206,13 @@ class GoogleCalendar(ContainerSurface[CalendarEntry]):
     # -- push
 
     async def watch(self, url: str, known: Sequence[Watch]) -> Sequence[Watch]:
-        now = self._workplace.clock()
-        live = {watch.resource: watch for watch in known if watch.expires_at > now + RENEW_BEFORE}
-        census = await self.census()
-        watches = [live.get(each) or await self._channel(each, url, now) for each in census.containers]
-        await self.unwatch([watch for watch in known if watch not in watches])
-        return watches
+        async def ask(calendar_id: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await self._api.ask(lambda api: api.events().watch(calendarId=calendar_id, body=body))
 
-    async def _channel(self, calendar_id: str, url: str, now: datetime) -> Watch:
-        secret, expires = secrets.token_urlsafe(32), now + WATCH_LIFE
-        body = {
-            "id": str(uuid4()),
-            "type": "web_hook",
-            "address": url,
-            "token": secret,
-            "expiration": str(int(expires.astimezone(UTC).timestamp() * 1000)),
-        }
-        answer = await self._api.ask(lambda api: api.events().watch(calendarId=calendar_id, body=body))
-        return channel_watch(answer, resource=calendar_id, secret=secret, expires=expires)
+        return await self._channels.keep(url, known, (await self.census()).containers, ask)
 
     async def unwatch(self, known: Sequence[Watch]) -> None:
-        for watch in known:
-            await stop_channel(self._api, watch)
+        await self._channels.stop(known)
 
 
 def build(workplace: Workplace) -> GoogleCalendar:

@@ -5,14 +5,12 @@ taken before the listing, or `changes` with the token to go on from. Tokens of D
 """
 
 import json
-import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 from connectors.google.api import GoogleApi, Refusal, about_container, lacks_scope
+from connectors.google.channels import Channels
 from connectors.google.drive_files import (
     FOLDER,
     MY_DRIVE,
@@ -44,7 +42,6 @@ FILE_FIELDS = (
 LIST_FIELDS = f"nextPageToken,files({FILE_FIELDS})"
 CHANGE_FIELDS = f"nextPageToken,newStartPageToken,changes(changeType,removed,fileId,file({FILE_FIELDS}))"
 PAGE = 200
-WATCH_LIFE, RENEW_BEFORE = timedelta(days=7), timedelta(days=2)
 EXPORT_LIMIT = 11 * 1024 * 1024  # Google stops at ten
 ESTIMATE_PAGES = 20
 
@@ -69,6 +66,7 @@ class Drive(ContainerSurface[Shelf]):
     def __init__(self, workplace: Workplace) -> None:
         self._workplace, self._policy = workplace, workplace.policy
         self._api = GoogleApi(workplace, workplace.endpoints, "drive", "v3")
+        self._channels = Channels(self._api, workplace.clock)
         self._folders = Folders(self._folder)
         self._listed = Listed(workplace.policy, self._folders)
         self._is_blind = False  # the drives may not be listed: what is known is asked itself
@@ -338,57 +336,26 @@ class Drive(ContainerSurface[Shelf]):
     # -- push
 
     async def watch(self, url: str, known: Sequence[Watch]) -> Sequence[Watch]:
-        """One channel per drive. Google renews none: shortly before its end there is a new one."""
-        now = self._workplace.clock()
-        live = {watch.resource: watch for watch in known if watch.expires_at > now + RENEW_BEFORE}
-        census = await self.census()
-        watches = [
-            live.get(shelf.id) or await self._channel(shelf, url, now) for shelf in census.containers.values()
-        ]
-        await self.unwatch([watch for watch in known if watch not in watches])
-        return watches
+        shelves = (await self.census()).containers
 
-    async def _channel(self, shelf: Shelf, url: str, now: datetime) -> Watch:
-        token, secret = await self._start_token(shelf), secrets.token_urlsafe(32)
-        expires = now + WATCH_LIFE
-        body = {
-            "id": str(uuid4()),
-            "type": "web_hook",
-            "address": url,
-            "token": secret,
-            "expiration": str(int(expires.timestamp() * 1000)),
-        }
-        options: dict[str, Any] = {"driveId": shelf.id} if shelf.is_shared else {}
-        answer = await self._api.ask(
-            lambda api: api.changes().watch(
-                pageToken=token, body=body, supportsAllDrives=True, includeItemsFromAllDrives=True, **options
+        async def ask(shelf_id: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+            shelf = shelves[shelf_id]
+            token = await self._start_token(shelf)
+            options: dict[str, Any] = {"driveId": shelf.id} if shelf.is_shared else {}
+            return await self._api.ask(
+                lambda api: api.changes().watch(
+                    pageToken=token,
+                    body=body,
+                    supportsAllDrives=True,
+                    includeItemsFromAllDrives=True,
+                    **options,
+                )
             )
-        )
-        return channel_watch(answer, resource=shelf.id, secret=secret, expires=expires)
+
+        return await self._channels.keep(url, known, shelves, ask)
 
     async def unwatch(self, known: Sequence[Watch]) -> None:
-        for watch in known:
-            await stop_channel(self._api, watch)
-
-
-def channel_watch(answer: Mapping[str, Any], *, resource: str, secret: str, expires: datetime) -> Watch:
-    said = answer.get("expiration")
-    return Watch(
-        vendor_id=answer["id"],
-        resource=resource,
-        expires_at=datetime.fromtimestamp(int(said) / 1000, UTC) if said else expires,
-        secret=secret,
-        details={"resourceId": answer["resourceId"]},
-    )
-
-
-async def stop_channel(api: GoogleApi, watch: Watch) -> None:
-    body = {"id": watch.vendor_id, "resourceId": watch.details.get("resourceId", "")}
-    try:
-        await api.tell(lambda service: service.channels().stop(body=body))
-    except Refusal as error:
-        if error.status not in {400, 404}:  # it ended by itself
-            raise
+        await self._channels.stop(known)
 
 
 def _about_item(error: Refusal) -> ItemGone | ItemFailed:

@@ -161,6 +161,9 @@ class CalendarApi:
 
     def calendar_watch(self, call: Call) -> Json:
         calendar = self._calendar(call)
+        if calendar.unwatchable:
+            message = "Push notifications are not supported by this resource."
+            raise GoogleError(400, "pushNotSupportedForRequestedResource", message)
         uri = f"https://www.googleapis.com/calendar/v3/calendars/{calendar.id}/events?alt=json"
         return self._world.channels.watch(
             call.body, user=call.user, log=calendar.id, uri=uri, state="exists", default=WEEK

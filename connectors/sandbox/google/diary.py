@@ -46,6 +46,7 @@ class Calendar:
     primary: bool
     access_role: str = "owner"
     time_zone: str = "Europe/Zurich"
+    unwatchable: bool = False  # as calendars of holidays are
     gone: bool = False
     events: dict[str, Event] = field(default_factory=dict[str, Event])
     changes: int = 100
@@ -66,6 +67,7 @@ class Diary:
             summary=fields.get("summary") or fields.get("name", user),
             primary=primary,
             access_role=fields.get("accessRole", "owner"),
+            unwatchable=bool(fields.get("unwatchable")),
         )
         self.calendars[calendar.id] = calendar
         return calendar

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
@@ -53,6 +54,35 @@ def postbox() -> Iterator[Postbox]:
     box = Postbox()
     yield box
     box.close()
+
+
+async def test_a_calendar_that_cannot_be_watched_costs_the_others_nothing(
+    ada: Account, postbox: Postbox
+) -> None:
+    ada.create("calendar", name="Holidays", accessRole="reader", unwatchable=True)
+    team = ada.create("calendar", name="Team")
+    surface = ada.surface("google_calendar")
+    watches = await surface.watch(postbox.url, [])
+    assert {watch.resource for watch in watches} == {"ada@demo.example", team}
+    assert await surface.watch(postbox.url, watches) == watches
+    await asyncio.to_thread(ada.push, sync=True)
+    assert len(postbox.deliveries) == 2, "no channel is open that nobody knows"
+
+
+async def test_channels_that_were_opened_before_google_stopped_answering_are_kept(
+    ada: Account, postbox: Postbox
+) -> None:
+    ada.create("drive", name="Team", members=["ada@demo.example"])
+    surface = ada.surface("drive")
+    ada.fault("throttle", path="/changes/watch", after=1, times=None, retryAfter=600)
+    [first] = await surface.watch(postbox.url, [])
+    ada.clear_faults()
+    both = await surface.watch(postbox.url, [first])
+    assert first in both
+    assert len(both) == 2
+    ada.fault("refuse", path="/channels/stop", status=403, reason="forbidden")
+    gone = replace(first, vendor_id="another", resource="gone")
+    assert await surface.watch(postbox.url, [*both, gone]) == both
 
 
 async def test_every_drive_is_watched_and_a_change_is_told(ada: Account, postbox: Postbox) -> None:
