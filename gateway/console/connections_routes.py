@@ -32,9 +32,13 @@ async def living(visit: Visit) -> list[ConnectionOut]:
 
 @router.get("/connections")
 async def list_connections(visit: Member) -> HTMLResponse:
+    return visit.page("connections.html", **await _offered(visit))
+
+
+async def _offered(visit: Visit) -> dict[str, Any]:
     settings = visit.request.app.state.settings
     offered = {name: list(parts) for name, parts in SURFACES.items() if is_configured(settings, name)}
-    return visit.page("connections.html", connections=await living(visit), authorities=offered)
+    return {"connections": await living(visit), "authorities": offered}
 
 
 @router.post("/connections")
@@ -44,7 +48,10 @@ async def connect(
     surfaces: Annotated[list[str] | None, Form()] = None,
     estimate: Annotated[bool, Form()] = False,
 ) -> Response:
-    wanted = ConnectionIn(authority=authority, surfaces=surfaces or None, auto_start=not estimate)
+    if not surfaces:  # a program that names none means all of them; a person who unticked every box does not
+        again = {"unchosen": authority, "estimate": estimate}
+        return visit.refused_page("connections.html", **await _offered(visit), **again)
+    wanted = ConnectionIn(authority=authority, surfaces=surfaces, auto_start=not estimate)
     made = await connections.connect(visit.request, visit.db, wanted, visit.principal)
     return back_to(f"/connections/{made.id}/consent")
 
