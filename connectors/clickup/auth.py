@@ -33,6 +33,10 @@ class ClickUp:
         query = urlencode({"client_id": client.client_id, "redirect_uri": redirect_uri, "state": state})
         return Consent(url=f"{client.endpoints['auth']}?{query}", flow={"state": state})
 
+    def granted_surfaces(self, scopes: Sequence[str]) -> Sequence[str]:
+        del scopes  # a token reads all that its user may see in the workspaces they chose
+        return self.surfaces
+
     async def finish(
         self, client: Client, *, flow: Mapping[str, Any], answer: Mapping[str, str]
     ) -> tuple[Tokens, Account]:

@@ -49,11 +49,6 @@ SCOPES: Mapping[str, Sequence[str]] = {
 DEAD = frozenset({"invalid_grant", "admin_policy_enforced", "access_denied", "org_internal"})
 
 
-def granted_surfaces(scopes: Sequence[str]) -> list[str]:
-    """A user may tick fewer boxes than were shown: these surfaces can be read with what was left."""
-    return [part for part, needed in SCOPES.items() if set(needed) <= set(scopes)]
-
-
 class Google:
     name = "google"
     surfaces: Sequence[str] = tuple(SCOPES)
@@ -70,6 +65,12 @@ class Google:
         return Consent(
             url=real, flow={"verifier": flow.code_verifier, "redirect": redirect_uri, "state": state}
         )
+
+    def granted_surfaces(self, scopes: Sequence[str]) -> Sequence[str]:
+        """A user may tick fewer boxes than were shown."""
+        if not scopes:
+            return self.surfaces
+        return [part for part, needed in SCOPES.items() if set(needed) <= set(scopes)]
 
     async def finish(
         self, client: Client, *, flow: Mapping[str, Any], answer: Mapping[str, str]

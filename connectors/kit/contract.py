@@ -304,6 +304,10 @@ class Authority(Protocol):
 
     def begin(self, client: Client, *, redirect_uri: str, state: str, surfaces: Sequence[str]) -> Consent: ...
 
+    def granted_surfaces(self, scopes: Sequence[str]) -> Sequence[str]:
+        """What can be read with these scopes of a token; all of the surfaces where none are told."""
+        ...
+
     async def finish(
         self, client: Client, *, flow: Mapping[str, Any], answer: Mapping[str, str]
     ) -> tuple[Tokens, Account]:

@@ -79,6 +79,13 @@ class Microsoft:
             )
         return Consent(url=LoginPlace(client).real(flow["auth_uri"]), flow=flow)
 
+    def granted_surfaces(self, scopes: Sequence[str]) -> Sequence[str]:
+        """Granted scopes come back bare or with their resource in front; an account may not know all that were asked for."""
+        if not scopes:
+            return self.surfaces
+        granted = {scope.rpartition("/")[2].lower() for scope in scopes}
+        return [part for part, needed in SCOPES.items() if {scope.lower() for scope in needed} <= granted]
+
     async def finish(
         self, client: Client, *, flow: Mapping[str, Any], answer: Mapping[str, str]
     ) -> tuple[Tokens, Account]:

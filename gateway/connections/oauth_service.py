@@ -140,12 +140,15 @@ class Consents:
         self, authority: str, connection_id: UUID, flow: Mapping[str, Any], answer: Mapping[str, str]
     ) -> None:
         """Redeems the code. Raises what the vendor's authority raises."""
-        client = require_client(self._settings, authority)
+        client, vendor = require_client(self._settings, authority), registry.authority(authority)
         async with asyncio.timeout(VENDOR_SECONDS):
-            tokens, account = await registry.authority(authority).finish(client, flow=flow, answer=answer)
+            tokens, account = await vendor.finish(client, flow=flow, answer=answer)
+        granted = vendor.granted_surfaces(tokens.scopes)
         sealed = seal_tokens(self._vault, self._mandate_id, connection_id, Kept(tokens, datetime.now(UTC)))
         async with self._db.tenant_session(self._mandate_id) as session:
-            await service.establish(session, connection_id, account, sealed, tokens.expires_at)
+            await service.establish(
+                session, connection_id, account, sealed, tokens.expires_at, granted=granted
+            )
 
 
 def _random() -> str:

@@ -9,6 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from connectors import registry
 from gateway.connections import repository, service
 from gateway.connections.oauth_service import prove
 from gateway.connections.schemas import ConnectionIn, ConnectionOut, ConnectionPatch, RevocationOut
@@ -59,7 +60,13 @@ async def _connect_with_credential(
         sealed = seal_tokens(vault, principal.mandate_id, row.id, Kept(tokens, datetime.now(UTC)))
         registered_by = principal.name if principal.user_id is None else None
         await service.establish(
-            session, row.id, account, sealed, tokens.expires_at, registered_by=registered_by
+            session,
+            row.id,
+            account,
+            sealed,
+            tokens.expires_at,
+            granted=registry.authority(wanted.authority).granted_surfaces(tokens.scopes),
+            registered_by=registered_by,
         )
         made = await service.visible(session, row.id, principal)
         [shown] = await service.shown(session, [made], base_url(request))

@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field, SecretStr, StringConstraints, model_v
 
 from connectors.kit.policy import MailTier, SyncPolicy
 from connectors.registry import SURFACES
+from gateway.connections.waiting import WaitsFor
 from gateway.tenancy.schemas import Policy
 from gateway.wire import JsonObject, Wire
 
@@ -64,6 +65,9 @@ class SourceOut(Wire):
     held: bool
     last_sync_at: datetime | None
     last_error: str | None
+    waits_for: WaitsFor | None = Field(
+        default=None, description="`consent`: its user did not allow it when the account was connected"
+    )
 
 
 class ConnectionOut(Wire):
@@ -83,6 +87,9 @@ class ConnectionOut(Wire):
     reauth_since: datetime | None
     revoked_at: datetime | None
     purged_at: datetime | None
+    not_granted: list[str] = Field(
+        description="surfaces the last consent does not cover; open `authorizeUrl` again to allow them"
+    )
     sources: list[SourceOut]
     authorize_url: str | None = Field(
         default=None, description="to be opened in a browser in which the connection's user is signed in"

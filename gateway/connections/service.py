@@ -25,6 +25,7 @@ from gateway.connections.schemas import (
     stored_policy,
 )
 from gateway.connections.sync_service import Mode, enqueue_sync
+from gateway.connections.waiting import is_granted, waits_for
 from gateway.corpus.erasure import begin_erasure, enqueue_erasure
 from gateway.db import emit_on_commit, new_id
 from gateway.errors import Conflict, FieldsInvalid, NotAllowed, NotFound, fields_invalid
@@ -90,10 +91,11 @@ async def establish(
     sealed: bytes,
     expires_at: Any,
     *,
+    granted: Collection[str],
     registered_by: str | None = None,
 ) -> None:
-    """Consent was given: tokens are kept, and what follows is for the consumer of events. `registered_by` is a service that
-    brought a credential; from then on it may look after the connection.
+    """Consent was given: tokens are kept, and what follows is for the consumer of events. `granted` are the surfaces they
+    open. `registered_by` is a service that brought a credential; from then on it may look after the connection.
     """
     row = await repository.lock(session, connection_id)
     if row is None or row.state == "revoked":
@@ -102,7 +104,8 @@ async def establish(
         raise OtherAccount(
             "This is not the account that was connected before; sign in with that one, or connect the other as a new one."
         )
-    kept = {"id": account.id, "name": account.name, "email": account.email}
+    kept: dict[str, Any] = {"id": account.id, "name": account.name, "email": account.email}
+    kept["granted"] = list(granted)
     if registered_by := registered_by or row.account.get("registeredBy"):
         kept["registeredBy"] = registered_by
     await repository.establish(session, connection_id, sealed, expires_at, kept)
@@ -221,12 +224,21 @@ async def _known(session: AsyncSession, connection_id: UUID) -> Row[Any]:
 
 async def shown(session: AsyncSession, rows: Collection[Row[Any]], base_url: str) -> list[ConnectionOut]:
     sources: dict[UUID, list[SourceOut]] = {}
-    for source in await repository.sources_of(session, [row.id for row in rows]):
-        fields = {
-            name: getattr(source, name) for name in ("id", "surface", "phase", "items", "indexed", "failures")
-        } | {"last_sync_at": source.last_sync_at, "last_error": source.last_error}
-        sources.setdefault(source.connection_id, []).append(SourceOut(**fields, held=source.held is not None))
+    connections = {row.id: row for row in rows}
+    for source in await repository.sources_of(session, list(connections)):
+        sources.setdefault(source.connection_id, []).append(
+            _source_out(source, connections[source.connection_id])
+        )
     return [connection_out(row, sources.get(row.id, []), base_url) for row in rows]
+
+
+def _source_out(source: Row[Any], connection: Row[Any]) -> SourceOut:
+    names = ("id", "surface", "phase", "items", "indexed", "failures", "last_sync_at", "last_error")
+    return SourceOut(
+        held=source.held is not None,
+        waits_for=waits_for(source, connection.account) if connection.state == "active" else None,
+        **{name: getattr(source, name) for name in names},
+    )
 
 
 def connection_out(row: Row[Any], sources: list[SourceOut], base_url: str) -> ConnectionOut:
@@ -234,6 +246,7 @@ def connection_out(row: Row[Any], sources: list[SourceOut], base_url: str) -> Co
         status=row.state,
         account_name=row.account.get("name") or None,
         account_email=row.account.get("email") or None,
+        not_granted=[name for name in row.surfaces if not is_granted(row.account, name)],
         sources=sources,
         authorize_url=None if row.state == "revoked" else authorize_url(row, base_url),
         **{

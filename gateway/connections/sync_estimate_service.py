@@ -10,6 +10,7 @@ from sqlalchemy import Row
 from connectors.kit.contract import AuthRevoked, ConnectorError, Throttled
 from gateway.connections.places import Places
 from gateway.connections.sync_schemas import EstimateOut, SurfaceEstimate
+from gateway.connections.waiting import is_granted
 
 # Until a mandate has documents of its own: files are mostly not text, mails are. Measured on the demo's seed.
 TOKENS_PER_BYTE = 0.02
@@ -21,15 +22,15 @@ VENDOR_SECONDS = 30.0  # somebody waits for the answer
 async def estimate_surface(
     places: Places, mandate_id: UUID, source: Row[Any], tokens_per_byte: float | None
 ) -> SurfaceEstimate:
+    if not is_granted(source.account, source.surface):
+        return _unknown(source, "consent")
     try:
         async with asyncio.timeout(VENDOR_SECONDS), places.surface(mandate_id, source) as surface:
             found = await surface.estimate()
     except (ConnectorError, TimeoutError) as error:
         word = "throttled" if isinstance(error, Throttled) else "unavailable"
         word = "reauth" if isinstance(error, AuthRevoked) else word
-        return SurfaceEstimate(
-            surface=source.surface, items=0, bytes=0, tokens=0, seconds=0, exact=False, error=word
-        )
+        return _unknown(source, word)
     return SurfaceEstimate(
         surface=source.surface,
         items=found.items,
@@ -38,6 +39,12 @@ async def estimate_surface(
         seconds=round(found.items / _rate(source)),
         exact=found.exact,
         containers=list(found.containers)[:200],
+    )
+
+
+def _unknown(source: Row[Any], why: str) -> SurfaceEstimate:
+    return SurfaceEstimate(
+        surface=source.surface, items=0, bytes=0, tokens=0, seconds=0, exact=False, error=why
     )
 
 

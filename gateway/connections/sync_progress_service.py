@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.connections import sync_item_repository as items
 from gateway.connections import sync_repository as repository
 from gateway.connections.sync_schemas import ProgressOut, SurfaceProgress
+from gateway.connections.waiting import waits_for
 
 _LIVE = {"pending", "extracted", "embedding"}
 
@@ -43,6 +44,7 @@ def _surface(source: Row[Any], counts: dict[tuple[str, str], int], now: datetime
     rate = _rate(run, now)
     listing = source.phase != "delta"
     left = waiting + indexing
+    waits = waits_for(source, source.account) if source.connection_state == "active" else None
     return SurfaceProgress(
         surface=source.surface,
         phase=source.phase,
@@ -66,7 +68,8 @@ def _surface(source: Row[Any], counts: dict[tuple[str, str], int], now: datetime
         seconds_left=None if listing or rate is None or not rate else round(left / rate),
         last_sync_at=source.last_sync_at,
         last_error=source.last_error,
-        done=not listing and left == 0,
+        waits_for=waits,
+        done=(not listing and left == 0) or waits == "consent",
     )
 
 

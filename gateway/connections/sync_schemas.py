@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from connectors.kit.contract import Mode
+from gateway.connections.waiting import WaitsFor
 from gateway.wire import Wire
 
 
@@ -111,6 +112,9 @@ class SurfaceProgress(Wire):
     seconds_left: int | None
     last_sync_at: datetime | None
     last_error: str | None
+    waits_for: WaitsFor | None = Field(
+        default=None, description="`consent`: its user did not allow it when the account was connected"
+    )
     done: bool
 
 

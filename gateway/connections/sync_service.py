@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.connections import repository as connections
 from gateway.connections import sync_item_repository as items
 from gateway.connections import sync_repository as repository
+from gateway.connections.waiting import is_granted
 from gateway.db import emit_on_commit, new_id
 from gateway.errors import LegalHold
 from gateway.ingestion import ledger_repository as ledger
@@ -70,7 +71,10 @@ async def _may_run(session: AsyncSession, source: Row[Any]) -> bool:
         return False
     states = await connections.share_lock(session, [source.connection_id])
     state = states.get(source.connection_id)
-    return state is not None and state.state == "active" and not source.paused
+    if state is None or state.state != "active" or source.paused:
+        return False
+    # What was never allowed is not asked for; what is not allowed any more is for the vendor to refuse.
+    return source.phase != "new" or is_granted(source.account, source.surface)
 
 
 async def _one_job(

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy import Row
 
-from gateway.connections.schemas import ConnectionOut
+from gateway.connections.schemas import ConnectionOut, SourceOut
 from gateway.console import (
     activity_routes,
     connections_routes,
@@ -55,7 +55,7 @@ async def home(visit: Member) -> HTMLResponse:
         {"surface": source.surface, "items": source.items, "indexed": source.indexed, "id": connection.id}
         for connection in connections
         for source in connection.sources
-        if connection.status == "active" and not connection.paused and source.phase != "delta"
+        if connection.status == "active" and not connection.paused and _is_moving(source)
     ]
     return visit.page(
         "home.html",
@@ -68,6 +68,11 @@ async def home(visit: Member) -> HTMLResponse:
     )
 
 
+def _is_moving(source: SourceOut) -> bool:
+    """What waits for somebody, or cannot be read, is no sync that one could watch."""
+    return source.phase != "delta" and source.waits_for is None and source.last_error is None
+
+
 def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict[str, str]]:
     words = visit.words
     found: list[dict[str, str]] = []
@@ -76,6 +81,10 @@ def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict
         failures = sum(source.failures for source in connection.sources)
         if connection.status == "needs_reauth":
             text = f"{name} {words('needs to be connected again; its content is hidden until then.')}"
+            found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})
+        if connection.status == "active" and connection.not_granted:
+            parts = ", ".join(words(part) for part in connection.not_granted)
+            text = f"{name}: {parts} – {words('not allowed when the account was connected')}."
             found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})
         if any(source.held for source in connection.sources):
             text = f"{name}: {words('deletions wait for your word.')}"

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from connectors import registry
-from connectors.google.auth import SCOPES, granted_surfaces
+from connectors.google.auth import SCOPES
 from connectors.kit.contract import AuthRevoked, ConsentRefused, VendorUnavailable
 from connectors.sandbox.server import RunningSandbox
 from tests.contract.google.account import REDIRECT, Account, answer_consent, client_of, consent, walk
@@ -44,7 +44,8 @@ async def test_a_code_becomes_tokens_and_an_account(sandbox: RunningSandbox) -> 
 async def test_a_user_may_tick_fewer_boxes(sandbox: RunningSandbox) -> None:
     mail = SCOPES["gmail"][0]
     tokens = await consent(sandbox, ["drive", "gmail"], listed="1", scope=mail)
-    assert granted_surfaces(tokens.scopes) == ["gmail"]
+    assert GOOGLE.granted_surfaces(tokens.scopes) == ["gmail"]
+    assert GOOGLE.granted_surfaces(()) == GOOGLE.surfaces
 
 
 @pytest.mark.parametrize(

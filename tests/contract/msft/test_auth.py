@@ -87,6 +87,15 @@ async def test_a_code_for_another_nonce_is_refused(msft_sandbox: RunningSandbox)
         )
 
 
+async def test_what_was_granted_is_read_from_the_answer(
+    msft_sandbox: RunningSandbox, msft_control: Control
+) -> None:
+    assert MICROSOFT.granted_surfaces((await consent(msft_sandbox)).scopes) == list(MICROSOFT.surfaces)
+    told = ("https://graph.microsoft.us/mail.read", "Chat.Read", "openid")
+    assert MICROSOFT.granted_surfaces(told) == ["outlook"]
+    assert MICROSOFT.granted_surfaces(()) == MICROSOFT.surfaces
+
+
 async def test_a_refresh_brings_a_new_refresh_token(msft_sandbox: RunningSandbox) -> None:
     client = client_of(msft_sandbox)
     first = await consent(msft_sandbox)

@@ -102,6 +102,50 @@ async def test_without_auto_start_it_waits_for_the_estimate(db, mandate, connect
     assert sum("bootstrap.skipped" in line for line in lines) == 1
 
 
+async def consent_again(made, vendor: Vendor) -> None:
+    left = await made["browser"].get(made["authorizeUrl"])
+    answer = vendor.consent(left.headers["location"])
+    back = await made["browser"].get("/v1/oauth/msft/callback", params=answer)
+    assert "connected=1" in back.headers["location"]
+
+
+async def test_a_surface_that_was_not_allowed_is_said_and_not_asked_for(
+    client, mandate, connect, vendor: Vendor, db, kept_here
+):
+    vendor.unticked = {"outlook"}
+    made = await connect(mandate)
+    assert (made["status"], made["notGranted"]) == ("active", ["outlook"])
+    await consume(db, mandate.id)
+    path, who = f"/v1/connections/{made['id']}", mandate.auth("member")
+    shown = (await client.get(path, headers=who)).json()
+    assert {one["surface"]: one["waitsFor"] for one in shown["sources"]} == {
+        "outlook": "consent",
+        "sharepoint": None,
+    }
+    told = (await client.get(f"{path}/progress", headers=who)).json()["surfaces"]
+    assert {one["surface"]: (one["waitsFor"], one["done"]) for one in told} == {
+        "outlook": ("consent", True),  # nobody need watch it
+        "sharepoint": (None, False),
+    }
+    asked = (await client.post(f"{path}/sync", headers=who)).json()["jobs"]
+    assert {one["surface"]: one["jobId"] is None for one in asked} == {"outlook": True, "sharepoint": False}
+    page = (await made["browser"].get(f"/connections/{made['id']}")).text
+    assert "Outlook mail: you did not allow this" in page
+    assert "not allowed when the account was connected" in page.partition("<tbody>")[2]
+    home = (await made["browser"].get("/")).text
+    attention, _, syncing = home.partition("Syncing now")
+    assert "Outlook mail – not allowed when the account was connected." in attention
+    assert "SharePoint ·" in syncing
+    assert "Outlook mail ·" not in syncing
+
+    vendor.unticked = set()
+    await consent_again(made, vendor)
+    await consume(db, mandate.id)
+    assert (await client.get(path, headers=who)).json()["notGranted"] == []
+    jobs = await rows(db, mandate.id, "SELECT payload FROM job WHERE kind = 'sync'")
+    assert [job.payload["mode"] for job in jobs] == ["bootstrap", "bootstrap"]
+
+
 @pytest.mark.parametrize("payload", [{}, {"connectionId": ""}, {"connectionId": str(new_id())}])
 @pytest.mark.parametrize("event", ["ConnectionEstablished", "ConnectionRevoked"])
 async def test_an_event_without_a_known_id_is_ignored_and_logged(db, mandate, lines, payload, event):

@@ -35,7 +35,7 @@ class Vendor:
     """Tokens are `canary-…`, so that a leak can be found by looking for the word."""
 
     name: str = "msft"
-    surfaces: Sequence[str] = ("sharepoint", "outlook")
+    surfaces: Sequence[str] = ("sharepoint", "outlook", "teams")
     has_refresh: bool = True
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     grants: dict[str, str] = field(default_factory=dict)  # living refresh token → account
@@ -43,6 +43,7 @@ class Vendor:
     refreshes: int = 0
     taken_back: list[str] = field(default_factory=list)
     unwatched: list[str] = field(default_factory=list)
+    unticked: set[str] = field(default_factory=set)  # on the consent page
     life: timedelta = timedelta(hours=1)
     answers: dict[str, Any] = field(default_factory=dict)  # trouble to raise, by call
 
@@ -70,6 +71,9 @@ class Vendor:
         }
         flow = {"verifier": verifier, "redirect_uri": redirect_uri}
         return Consent(url=f"https://vendor.example/authorize?{urlencode(query)}", flow=flow)
+
+    def granted_surfaces(self, scopes: Sequence[str]) -> Sequence[str]:
+        return [part for part in self.surfaces if part not in self.unticked]
 
     async def finish(
         self, client: Client, *, flow: Mapping[str, Any], answer: Mapping[str, str]

@@ -1,0 +1,22 @@
+"""Why nothing moves at a surface although nothing is wrong with us: somebody outside has to act first."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from sqlalchemy import Row
+
+# `consent`: its user did not allow it when the account was connected.
+WaitsFor = Literal["consent"]
+
+
+def is_granted(account: Mapping[str, Any], surface: str) -> bool:
+    """Whether the last consent covers it. Where the vendor did not say what was granted, all of it was."""
+    granted = account.get("granted")
+    return granted is None or surface in granted
+
+
+def waits_for(source: Row[Any], account: Mapping[str, Any]) -> WaitsFor | None:
+    """Of an active connection's surface; `account` is the connection's."""
+    if not is_granted(account, source.surface):
+        return "consent"
+    return None
