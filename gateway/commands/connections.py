@@ -65,7 +65,9 @@ def sync(
 
 
 def _moments(progress: dict[str, Any]) -> dict[str, str | None]:
-    return {one["surface"]: one["lastSyncAt"] for one in progress["surfaces"]}
+    """Of what can move at all: a surface its user never allowed is not waited for."""
+    surfaces = [one for one in progress["surfaces"] if one["waitsFor"] != "consent"]
+    return {one["surface"]: one["lastSyncAt"] for one in surfaces}
 
 
 def _wait(api: Api, path: str, before: dict[str, str | None], *, quiet: bool) -> dict[str, Any]:

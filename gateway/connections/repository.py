@@ -10,6 +10,7 @@ import orjson
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from gateway.connections.sync_repository import ERRANDS
 from gateway.db import tenant_of
 from gateway.tenancy.principal import Principal
 
@@ -138,8 +139,8 @@ async def sources_of(session: AsyncSession, ids: Collection[UUID]) -> list[Row[A
     """The surfaces of connections, with how many items and documents each has."""
     rows = await session.execute(
         text(
-            """
-            SELECT s.*, (SELECT count(*) FROM remote_item i WHERE i.mandate_id = s.mandate_id
+            f"""
+            SELECT s.*, {ERRANDS}, (SELECT count(*) FROM remote_item i WHERE i.mandate_id = s.mandate_id
                          AND i.data_source_id = s.id AND i.state NOT IN ('deleted', 'folder')) AS items,
                    (SELECT count(*) FROM item_failure f WHERE f.mandate_id = s.mandate_id
                          AND f.data_source_id = s.id)

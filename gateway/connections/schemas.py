@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, SecretStr, StringConstraints, model_v
 
 from connectors.kit.policy import MailTier, SyncPolicy
 from connectors.registry import SURFACES
-from gateway.connections.waiting import WaitsFor
+from gateway.connections.waiting import WAITS_FOR, WaitsFor
 from gateway.tenancy.schemas import Policy
 from gateway.wire import JsonObject, Wire
 
@@ -65,9 +65,7 @@ class SourceOut(Wire):
     held: bool
     last_sync_at: datetime | None
     last_error: str | None
-    waits_for: WaitsFor | None = Field(
-        default=None, description="`consent`: its user did not allow it when the account was connected"
-    )
+    waits_for: WaitsFor | None = Field(default=None, description=WAITS_FOR)
 
 
 class ConnectionOut(Wire):

@@ -234,9 +234,10 @@ async def shown(session: AsyncSession, rows: Collection[Row[Any]], base_url: str
 
 def _source_out(source: Row[Any], connection: Row[Any]) -> SourceOut:
     names = ("id", "surface", "phase", "items", "indexed", "failures", "last_sync_at", "last_error")
+    waits = waits_for(source, account=connection.account, auto_start=connection.auto_start)
     return SourceOut(
         held=source.held is not None,
-        waits_for=waits_for(source, connection.account) if connection.state == "active" else None,
+        waits_for=waits if connection.state == "active" else None,
         **{name: getattr(source, name) for name in names},
     )
 

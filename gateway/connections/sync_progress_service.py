@@ -44,7 +44,7 @@ def _surface(source: Row[Any], counts: dict[tuple[str, str], int], now: datetime
     rate = _rate(run, now)
     listing = source.phase != "delta"
     left = waiting + indexing
-    waits = waits_for(source, source.account) if source.connection_state == "active" else None
+    waits = waits_for(source, account=source.account, auto_start=source.auto_start)
     return SurfaceProgress(
         surface=source.surface,
         phase=source.phase,
@@ -68,7 +68,7 @@ def _surface(source: Row[Any], counts: dict[tuple[str, str], int], now: datetime
         seconds_left=None if listing or rate is None or not rate else round(left / rate),
         last_sync_at=source.last_sync_at,
         last_error=source.last_error,
-        waits_for=waits,
+        waits_for=waits if source.connection_state == "active" else None,
         done=(not listing and left == 0) or waits == "consent",
     )
 

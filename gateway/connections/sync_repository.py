@@ -12,12 +12,20 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.db import tenant_of
 
 _LIVE = "status IN ('pending', 'extracted', 'embedding')"
-_WITH_CONNECTION = """
-SELECT s.*, c.authority, c.state AS connection_state, c.generation AS connection_generation, c.paused,
-    c.policy AS connection_policy, c.user_id AS connection_user, c.account
+# Of a data source `s`: whether its listing was ever asked for and still is.
+ERRANDS = f"""
+EXISTS (SELECT FROM job j WHERE j.mandate_id = s.mandate_id AND j.dedupe_key = 'sync:' || s.id::text
+    AND j.{_LIVE}) AS asked_for
+"""
+_OF_CONNECTION = """
+    s.*, c.authority, c.state AS connection_state, c.generation AS connection_generation, c.paused,
+    c.policy AS connection_policy, c.user_id AS connection_user, c.account, c.auto_start
+"""
+_SOURCES = """
 FROM data_source s LEFT JOIN connection c ON c.mandate_id = :mandate_id AND c.id = s.connection_id
 WHERE s.mandate_id = :mandate_id
 """
+_WITH_CONNECTION = f"SELECT {_OF_CONNECTION} {_SOURCES}"
 
 
 def _json(value: object) -> str:
@@ -45,8 +53,12 @@ async def lock_source(session: AsyncSession, data_source_id: UUID) -> Row[Any] |
 
 
 async def sources_of(session: AsyncSession, connection_id: UUID) -> list[Row[Any]]:
+    """The surfaces of a connection, with what is under way for each."""
     rows = await session.execute(
-        text(f"{_WITH_CONNECTION} AND s.connection_id = :connection_id ORDER BY s.surface, s.id"),
+        text(
+            f"SELECT {_OF_CONNECTION}, {ERRANDS} {_SOURCES} "
+            "AND s.connection_id = :connection_id ORDER BY s.surface, s.id"
+        ),
         {"mandate_id": tenant_of(session), "connection_id": connection_id},
     )
     return list(rows)

@@ -70,7 +70,9 @@ async def estimate(request: Request, db: Db, connection_id: UUID, principal: Rea
 
 @router.post("/sync", status_code=202)
 async def sync(db: Db, connection_id: UUID, principal: Writer, wanted: SyncIn | None = None) -> SyncOut:
-    """Looks for changes now. Asking twice makes one sync; `mode: bootstrap` lists everything anew."""
+    """Looks for changes now. Asking twice makes one sync; `mode: bootstrap` lists everything anew, which is also how the
+    estimate of a connection with `autoStart: false` is accepted.
+    """
     asked = wanted or SyncIn()
     async with db.tenant_session(principal.mandate_id) as session:
         row = await service.visible(session, connection_id, principal)
@@ -81,15 +83,16 @@ async def sync(db: Db, connection_id: UUID, principal: Writer, wanted: SyncIn | 
         unknown = set(asked.surfaces or ()) - {source.surface for source in sources}
         if unknown:
             raise NotFound(f"The connection has no surface {', '.join(sorted(unknown))}.")
-        jobs = [
-            QueuedSync(
-                surface=source.surface,
-                job_id=await sync_service.enqueue_sync(session, source.id, asked.mode, reason="asked"),
-            )
-            for source in sources
-            if asked.surfaces is None or source.surface in asked.surfaces
+        wanted_ones = [
+            source for source in sources if asked.surfaces is None or source.surface in asked.surfaces
         ]
-    return SyncOut(jobs=jobs)
+        job_ids = await sync_service.ask_for(session, wanted_ones, asked.mode)
+    return SyncOut(
+        jobs=[
+            QueuedSync(surface=source.surface, job_id=job_id)
+            for source, job_id in zip(wanted_ones, job_ids, strict=True)
+        ]
+    )
 
 
 ItemState = Literal["pending", "handed", "skipped", "failed", "deleted", "held", "folder"]

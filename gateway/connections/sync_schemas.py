@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from connectors.kit.contract import Mode
-from gateway.connections.waiting import WaitsFor
+from gateway.connections.waiting import WAITS_FOR, WaitsFor
 from gateway.wire import Wire
 
 
@@ -112,9 +112,7 @@ class SurfaceProgress(Wire):
     seconds_left: int | None
     last_sync_at: datetime | None
     last_error: str | None
-    waits_for: WaitsFor | None = Field(
-        default=None, description="`consent`: its user did not allow it when the account was connected"
-    )
+    waits_for: WaitsFor | None = Field(default=None, description=WAITS_FOR)
     done: bool
 
 

@@ -2,6 +2,7 @@
 here, and all of them get the one live job of the data source.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import UUID
 
@@ -11,9 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.connections import repository as connections
 from gateway.connections import sync_item_repository as items
 from gateway.connections import sync_repository as repository
-from gateway.connections.waiting import is_granted
+from gateway.connections.waiting import is_granted, waits_for
 from gateway.db import emit_on_commit, new_id
-from gateway.errors import LegalHold
+from gateway.errors import Conflict, LegalHold
 from gateway.ingestion import ledger_repository as ledger
 from gateway.ingestion import repository as ingestion
 from gateway.ingestion.facade import reindex
@@ -23,6 +24,12 @@ Mode = Literal["bootstrap", "delta"]
 # A job that waits because the vendor said so is not brought forward by anybody's wish.
 HELD_BACK = {"throttled", "unavailable"}
 REVIVED_SECONDS = 600.0  # whatever went wrong should not go wrong again at once
+
+
+class NotAccepted(Conflict):
+    """The first sync waits for somebody who accepts its estimate."""
+
+    code = "connection.not_accepted"
 
 
 async def enqueue_sync(
@@ -49,6 +56,23 @@ async def enqueue_sync(
     else:
         emit_on_commit(session, "ingestion.connection.delta.queued", **names, reason=reason)
     return job_id
+
+
+async def ask_for(session: AsyncSession, sources: Sequence[Row[Any]], mode: Mode) -> list[UUID | None]:
+    """A person or program wants these sources (rows of `sources_of`) synced. Whoever wanted to see an estimate first accepts
+    it by asking for a listing: looking for changes begins nothing.
+    """
+    waiting = {
+        source.id: waits_for(source, account=source.account, auto_start=source.auto_start)
+        for source in sources
+    }
+    ready = [source for source in sources if mode == "bootstrap" or waiting[source.id] != "acceptance"]
+    if not any(waiting[source.id] != "consent" for source in ready) and "acceptance" in waiting.values():
+        raise NotAccepted('Look at the estimate; a sync with {"mode": "bootstrap"} accepts it.')
+    return [
+        await enqueue_sync(session, source.id, mode, reason="asked") if source in ready else None
+        for source in sources
+    ]
 
 
 async def hasten_sync(session: AsyncSession, data_source_id: UUID, *, reason: str) -> None:

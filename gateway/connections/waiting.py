@@ -5,8 +5,11 @@ from typing import Any, Literal
 
 from sqlalchemy import Row
 
-# `consent`: its user did not allow it when the account was connected.
-WaitsFor = Literal["consent"]
+# `consent`: its user did not allow it when the account was connected. `acceptance`: somebody wanted to see an estimate first.
+WaitsFor = Literal["consent", "acceptance"]
+WAITS_FOR = (
+    "`consent`: its user did not allow it; `acceptance`: of the estimate, by a sync of mode `bootstrap`"
+)
 
 
 def is_granted(account: Mapping[str, Any], surface: str) -> bool:
@@ -15,8 +18,10 @@ def is_granted(account: Mapping[str, Any], surface: str) -> bool:
     return granted is None or surface in granted
 
 
-def waits_for(source: Row[Any], account: Mapping[str, Any]) -> WaitsFor | None:
-    """Of an active connection's surface; `account` is the connection's."""
+def waits_for(source: Row[Any], *, account: Mapping[str, Any], auto_start: bool) -> WaitsFor | None:
+    """Of an active connection's surface, as `sources_of` finds it; the rest is the connection's."""
     if not is_granted(account, source.surface):
         return "consent"
+    if source.phase == "new" and not auto_start and not source.asked_for:
+        return "acceptance"
     return None

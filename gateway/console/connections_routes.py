@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from connectors.registry import SURFACES
 from gateway.connections import routes as connections
-from gateway.connections import sync_repository, sync_routes
+from gateway.connections import sync_routes
 from gateway.connections.schemas import ConnectionIn, ConnectionOut, ConnectionPatch
 from gateway.connections.sync_progress_service import progress_of
 from gateway.connections.sync_schemas import SyncIn
@@ -92,6 +92,7 @@ async def _shown(visit: Visit, found: ConnectionOut, item: str = "") -> dict[str
         "failures": [],
         "items": [],
         "sentences": SENTENCES,
+        "refreshable": [source for source in found.sources if source.waits_for in {None, "vendor"}],
     }
     if found.status != "revoked":
         values |= await _looked_up(visit, found, item.strip())
@@ -102,17 +103,21 @@ async def _looked_up(visit: Visit, found: ConnectionOut, item: str) -> dict[str,
     values: dict[str, Any] = {}
     async with visit.db.tenant_session(visit.principal.mandate_id) as session:
         values["progress"] = await progress_of(session, found.id)
-        sources = await sync_repository.sources_of(session, found.id)
     values["held"] = (await sync_routes.list_held(visit.db, found.id, visit.principal)).items
     values["failures"] = (
         await sync_routes.list_failures(visit.db, found.id, visit.principal, limit=ROWS)
     ).items
     if item:
         values["items"] = await _items(visit, found.id, item)
-    untouched = all(source.phase == "new" and source.last_sync_at is None for source in sources)
-    if found.status == "active" and not found.auto_start and sources and untouched:
-        values["estimate"] = await sync_routes.estimate(visit.request, visit.db, found.id, visit.principal)
+    if waiting := _unaccepted(found):
+        told = await sync_routes.estimate(visit.request, visit.db, found.id, visit.principal)
+        values["estimate"] = [part for part in told.surfaces if part.surface in waiting]
     return values
+
+
+def _unaccepted(found: ConnectionOut) -> list[str]:
+    """Surfaces whose first sync waits for somebody who has seen what it would bring."""
+    return [source.surface for source in found.sources if source.waits_for == "acceptance"]
 
 
 async def _items(visit: Visit, connection_id: UUID, words: str) -> list[Any]:
@@ -149,7 +154,9 @@ async def change_rules(visit: MemberForm, connection_id: UUID) -> Response:
 
 @router.post("/connections/{connection_id}/start")
 async def start(visit: MemberForm, connection_id: UUID) -> Response:
-    await sync_routes.sync(visit.db, connection_id, visit.principal, SyncIn(mode="bootstrap"))
+    found = await connections.get_connection(visit.request, visit.db, connection_id, visit.principal)
+    wanted = SyncIn(mode="bootstrap", surfaces=_unaccepted(found) or None)
+    await sync_routes.sync(visit.db, connection_id, visit.principal, wanted)
     return back_to(f"/connections/{connection_id}")
 
 

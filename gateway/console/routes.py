@@ -77,7 +77,7 @@ def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict
     words = visit.words
     found: list[dict[str, str]] = []
     for connection in connections:
-        here, name = f"/connections/{connection.id}", words(connection.authority)
+        here, name = f"/connections/{connection.id}", _called(words, connection)
         failures = sum(source.failures for source in connection.sources)
         if connection.status == "needs_reauth":
             text = f"{name} {words('needs to be connected again; its content is hidden until then.')}"
@@ -86,6 +86,9 @@ def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict
             parts = ", ".join(words(part) for part in connection.not_granted)
             text = f"{name}: {parts} – {words('not allowed when the account was connected')}."
             found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})
+        if any(source.waits_for == "acceptance" for source in connection.sources):
+            text = f"{name}: {words('the estimate waits for your answer; nothing is read before.')}"
+            found.append({"text": text, "action": words("See the estimate"), "address": here})
         if any(source.held for source in connection.sources):
             text = f"{name}: {words('deletions wait for your word.')}"
             found.append({"text": text, "action": words("Review"), "address": here})
@@ -95,6 +98,12 @@ def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict
             )
             found.append({"text": text, "action": words("See the failures"), "address": f"{here}#failures"})
     return found
+
+
+def _called(words: Words, connection: ConnectionOut) -> str:
+    """The account, too: somebody may have two of one vendor."""
+    whose = connection.account_email or connection.account_name
+    return f"{words(connection.authority)} · {whose}" if whose else words(connection.authority)
 
 
 def _counted(words: Words, number: int, one: str, many: str) -> str:

@@ -102,6 +102,39 @@ async def test_without_auto_start_it_waits_for_the_estimate(db, mandate, connect
     assert sum("bootstrap.skipped" in line for line in lines) == 1
 
 
+async def test_only_who_accepts_the_estimate_begins_what_waits_for_it(
+    client, mandate, connect, db, kept_here, vendor
+):
+    made = await connect(mandate, autoStart=False)
+    path, who, page = (
+        f"/v1/connections/{made['id']}",
+        mandate.auth("member"),
+        f"/connections/{made['id']}",
+    )
+    for _ in range(2):  # before its surfaces are registered, and after
+        refused = await client.post(f"{path}/sync", headers=who)
+        assert (refused.status_code, refused.json()["code"]) == (409, "connection.not_accepted")
+        await consume(db, mandate.id)
+    assert await rows(db, mandate.id, "SELECT FROM job WHERE kind = 'sync'") == []
+    shown = (await client.get(path, headers=who)).json()
+    assert [one["waitsFor"] for one in shown["sources"]] == ["acceptance", "acceptance"]
+    asking = (await made["browser"].get(page)).text
+    assert f'action="{page}/start"' in asking
+    assert f'action="{page}/sync"' not in asking
+    assert "data-progress" not in asking
+    home = (await made["browser"].get("/")).text
+    assert "ada@vendor.example: the estimate waits for your answer" in home
+    assert "Syncing now" not in home
+
+    accepted = await client.post(f"{path}/sync", json={"mode": "bootstrap"}, headers=who)
+    assert accepted.status_code == 202
+    assert all(job["jobId"] for job in accepted.json()["jobs"])
+    begun = (await made["browser"].get(page)).text
+    assert f'action="{page}/start"' not in begun
+    assert f'action="{page}/sync"' in begun
+    assert (await client.post(f"{path}/sync", headers=who)).status_code == 202
+
+
 async def consent_again(made, vendor: Vendor) -> None:
     left = await made["browser"].get(made["authorizeUrl"])
     answer = vendor.consent(left.headers["location"])

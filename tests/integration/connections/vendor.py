@@ -18,6 +18,7 @@ from connectors.kit.contract import (
     Consent,
     ConsentRefused,
     Delivery,
+    Estimate,
     Notice,
     Tokens,
     Watch,
@@ -124,6 +125,9 @@ class Vendor:
         self.taken_back.append(tokens.refresh_token or tokens.access_token)
         self.grants.pop(tokens.refresh_token or "", None)
         return True
+
+    async def estimate(self) -> Estimate:
+        return Estimate(items=3, size=300, exact=True)
 
     async def unwatch(self, known: Sequence[Watch]) -> None:
         if trouble := self.answers.get("unwatch"):
