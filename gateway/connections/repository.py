@@ -157,14 +157,16 @@ async def sources_of(session: AsyncSession, ids: Collection[UUID]) -> list[Row[A
     return list(rows)
 
 
-async def last_receipt(session: AsyncSession, connection_id: UUID) -> UUID | None:
-    return await session.scalar(
+async def last_receipts(session: AsyncSession, ids: Collection[UUID]) -> dict[UUID, UUID]:
+    """The receipts of connections that were erased. Those without one are left out."""
+    rows = await session.execute(
         text(
-            "SELECT id FROM receipt WHERE mandate_id = :mandate_id AND subject = 'connection' AND subject_id = :id "
-            "ORDER BY id DESC LIMIT 1"
+            "SELECT DISTINCT ON (subject_id) subject_id, id FROM receipt WHERE mandate_id = :mandate_id "
+            "AND subject = 'connection' AND subject_id = ANY(:ids) ORDER BY subject_id, id DESC"
         ),
-        {"mandate_id": tenant_of(session), "id": str(connection_id)},
+        {"mandate_id": tenant_of(session), "ids": [str(connection_id) for connection_id in ids]},
     )
+    return {UUID(row.subject_id): row.id for row in rows}
 
 
 # -- changing

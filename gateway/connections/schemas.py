@@ -85,6 +85,7 @@ class ConnectionOut(Wire):
     reauth_since: datetime | None
     revoked_at: datetime | None
     purged_at: datetime | None
+    receipt_id: UUID | None = Field(description="of a revoked one: what was erased with it")
     not_granted: list[str] = Field(
         description="surfaces the last consent does not cover; open `authorizeUrl` again to allow them"
     )

@@ -229,7 +229,9 @@ async def shown(session: AsyncSession, rows: Collection[Row[Any]], base_url: str
         sources.setdefault(source.connection_id, []).append(
             _source_out(source, connections[source.connection_id])
         )
-    return [connection_out(row, sources.get(row.id, []), base_url) for row in rows]
+    ended = [row.id for row in rows if row.state == "revoked"]
+    receipts = await repository.last_receipts(session, ended) if ended else {}
+    return [connection_out(row, sources.get(row.id, []), receipts.get(row.id), base_url) for row in rows]
 
 
 def _source_out(source: Row[Any], connection: Row[Any]) -> SourceOut:
@@ -242,8 +244,11 @@ def _source_out(source: Row[Any], connection: Row[Any]) -> SourceOut:
     )
 
 
-def connection_out(row: Row[Any], sources: list[SourceOut], base_url: str) -> ConnectionOut:
+def connection_out(
+    row: Row[Any], sources: list[SourceOut], receipt_id: UUID | None, base_url: str
+) -> ConnectionOut:
     return ConnectionOut(
+        receipt_id=receipt_id,
         status=row.state,
         account_name=row.account.get("name") or None,
         account_email=row.account.get("email") or None,
@@ -357,9 +362,9 @@ async def need_reauth(session: AsyncSession, connection_id: UUID, reason: str) -
 
 async def revoke(session: AsyncSession, row: Row[Any], reason: str) -> UUID:
     """Closes the fence and says what happened; the consumer has everything erased. The receipt's id comes back."""
-    known = await repository.last_receipt(session, row.id) if row.state == "revoked" else None
-    if known is not None:
-        return known
+    known = await repository.last_receipts(session, [row.id]) if row.state == "revoked" else {}
+    if row.id in known:
+        return known[row.id]
     receipt_id = await begin_erasure(session, "connection", str(row.id), f"{reason}:{row.authority}")
     payload = {"connectionId": str(row.id), "authority": row.authority, "reason": reason}
     await record_event(session, "ConnectionRevoked", payload)

@@ -22,12 +22,17 @@ from gateway.errors import FieldsInvalid
 router = APIRouter(route_class=PageRoute)
 
 ROWS = 100
+ENDED = 20  # of what was disconnected, the newest
 
 
 async def living(visit: Visit) -> list[ConnectionOut]:
     """The visitor's connections; an admin's are all of the mandate."""
+    return [row for row in await _known(visit) if row.status != "revoked"]
+
+
+async def _known(visit: Visit) -> list[ConnectionOut]:
     page = await connections.list_connections(visit.request, visit.db, visit.principal, limit=ROWS)
-    return [row for row in page.items if row.status != "revoked"]
+    return page.items
 
 
 @router.get("/connections")
@@ -38,7 +43,13 @@ async def list_connections(visit: Member) -> HTMLResponse:
 async def _offered(visit: Visit) -> dict[str, Any]:
     settings = visit.request.app.state.settings
     offered = {name: list(parts) for name, parts in SURFACES.items() if is_configured(settings, name)}
-    return {"connections": await living(visit), "authorities": offered}
+    known = await _known(visit)
+    ended = [row for row in known if row.status == "revoked"]
+    return {
+        "connections": [row for row in known if row.status != "revoked"],
+        "ended": ended[:ENDED],
+        "authorities": offered,
+    }
 
 
 @router.post("/connections")

@@ -1,10 +1,14 @@
 """A connection's pages: what is asked of a vendor, what waits for a person, and who is told about it."""
 
-import pytest
+import re
 
+import pytest
+from sqlalchemy import text
+
+from gateway.corpus.erasure import begin_erasure
 from gateway.db import Database
 from tests.fixtures.tenants import SignIn, TestMandate
-from tests.integration.console.test_rules import token_of
+from tests.integration.console.test_rules import connection_of, token_of
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -24,3 +28,42 @@ async def test_who_unticks_every_surface_is_asked_for_one_and_nothing_is_connect
     assert 'name="surfaces" value="gmail">' in form
     assert refused.text.count('role="alert"') == 1
     assert (await browser.get("/v1/connections")).json()["items"] == []
+
+
+async def test_a_disconnected_account_says_when_and_leads_to_its_receipt(
+    sign_in: SignIn, db: Database, mandate: TestMandate
+) -> None:
+    made = await connection_of(db, mandate)
+    async with db.tenant_session(mandate.id) as session:
+        values = {"id": made}
+        await session.execute(
+            text("UPDATE connection SET established_at = '2026-01-02T10:00Z' WHERE id = :id"), values
+        )
+        receipt_id = await begin_erasure(session, "connection", str(made), "revoked:msft")
+        await session.execute(
+            text("UPDATE connection SET revoked_at = '2026-03-04T10:00Z' WHERE id = :id"), values
+        )
+    browser = await sign_in(mandate.id, mandate.users["admin"])
+    for path in ("/connections", f"/connections/{made}"):
+        page = (await browser.get(path)).text
+        assert "2026-03-04 10:00" in page, path
+        assert "2026-01-02" not in page, path
+        assert f'href="/receipts/{receipt_id}"' in page, path
+        assert (await browser.get(f"/receipts/{receipt_id}")).status_code == 200
+    assert (await browser.get(f"/v1/connections/{made}")).json()["receiptId"] == str(receipt_id)
+
+
+@pytest.mark.parametrize(
+    ("state", "says"), [("active", "Connected since"), ("needs_reauth", "Refused since")]
+)
+async def test_the_date_beside_the_state_says_what_it_is_the_date_of(
+    sign_in: SignIn, db: Database, mandate: TestMandate, state: str, says: str
+) -> None:
+    made = await connection_of(db, mandate, state=state)
+    async with db.tenant_session(mandate.id) as session:
+        await session.execute(
+            text("UPDATE connection SET established_at = now(), reauth_since = now() WHERE id = :id"),
+            {"id": made},
+        )
+    page = await (await sign_in(mandate.id, mandate.users["member"])).get(f"/connections/{made}")
+    assert re.search(rf"{says}: <time", page.text)
