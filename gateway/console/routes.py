@@ -20,7 +20,7 @@ from gateway.console import (
     settings_routes,
 )
 from gateway.console.visits import LANGUAGE_COOKIE, Member, PageRoute, Visit, render, visitor, words_for
-from gateway.console.words import LANGUAGES, Words
+from gateway.console.words import LANGUAGES, Words, trouble
 from gateway.corpus.entries_repository import MANAGED, WRITTEN
 from gateway.errors import CsrfRefused, NotAuthenticated
 from gateway.http import Db, base_url
@@ -78,25 +78,39 @@ def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict
     found: list[dict[str, str]] = []
     for connection in connections:
         here, name = f"/connections/{connection.id}", _called(words, connection)
-        failures = sum(source.failures for source in connection.sources)
         if connection.status == "needs_reauth":
             text = f"{name} {words('needs to be connected again; its content is hidden until then.')}"
             found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})
-        if connection.status == "active" and connection.not_granted:
-            parts = ", ".join(words(part) for part in connection.not_granted)
-            text = f"{name}: {parts} – {words('not allowed when the account was connected')}."
-            found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})
-        if any(source.waits_for == "acceptance" for source in connection.sources):
-            text = f"{name}: {words('the estimate waits for your answer; nothing is read before.')}"
-            found.append({"text": text, "action": words("See the estimate"), "address": here})
+        if connection.status == "active":
+            found += _of_surfaces(words, connection, here, name)
         if any(source.held for source in connection.sources):
             text = f"{name}: {words('deletions wait for your word.')}"
             found.append({"text": text, "action": words("Review"), "address": here})
-        if failures:
+        if failures := sum(source.failures for source in connection.sources):
             text = (
                 f"{name}: {_counted(words, failures, 'item could not be read.', 'items could not be read.')}"
             )
             found.append({"text": text, "action": words("See the failures"), "address": f"{here}#failures"})
+    return found
+
+
+def _of_surfaces(words: Words, connection: ConnectionOut, here: str, name: str) -> list[dict[str, str]]:
+    """Surfaces of a working connection that bring nothing before somebody acts."""
+    found: list[dict[str, str]] = []
+    if connection.not_granted:
+        parts = ", ".join(words(part) for part in connection.not_granted)
+        text = f"{name}: {parts} – {words('not allowed when the account was connected')}."
+        found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})
+    if any(source.waits_for == "acceptance" for source in connection.sources):
+        text = f"{name}: {words('the estimate waits for your answer; nothing is read before.')}"
+        found.append({"text": text, "action": words("See the estimate"), "address": here})
+    stopped: dict[str, list[str]] = {}
+    for source in connection.sources:
+        if source.last_error and source.waits_for is None:
+            stopped.setdefault(source.last_error, []).append(words(source.surface))
+    for error, parts in stopped.items():
+        text = f"{name}: {', '.join(parts)} – {trouble(words, error)}."
+        found.append({"text": text, "action": words("Look at it"), "address": here})
     return found
 
 

@@ -26,6 +26,13 @@ class Words:
         return _dictionary(self.language).get(text, text)
 
 
+def trouble(words: Words, name: str) -> str:
+    """Why something could not be done. What no dictionary knows is a name from inside the house, which would help nobody."""
+    if name in _dictionary("de"):
+        return words(name)
+    return words("something unexpected happened; it is tried again by itself")
+
+
 def chosen_language(cookie: str | None, locale: str | None, accepted: str) -> str:
     """What was chosen here, then what the profile says, then what the browser asks for."""
     wanted = [cookie or "", (locale or "")[:2] if locale and locale != "en" else ""]

@@ -1,14 +1,30 @@
 """A connection's pages: what is asked of a vendor, what waits for a person, and who is told about it."""
 
 import re
+from uuid import UUID
 
 import pytest
 from sqlalchemy import text
 
+from gateway.connections import repository, sync_repository
 from gateway.corpus.erasure import begin_erasure
-from gateway.db import Database
+from gateway.db import Database, new_id
 from tests.fixtures.tenants import SignIn, TestMandate
 from tests.integration.console.test_rules import connection_of, token_of
+
+
+async def surfaces_of(db: Database, mandate: TestMandate, made: UUID, *names: str) -> dict[str, UUID]:
+    """Registers surfaces of a connection, as its welcome does."""
+    ids = {name: new_id() for name in names}
+    common = {"connection_id": made, "user_id": mandate.users["member"], "feature_code": "connections"}
+    common |= {"external_root": "", "scope": "personal"}
+    async with db.tenant_session(mandate.id) as session:
+        await repository.add_sources(
+            session,
+            [common | {"id": ids[name], "surface": name, "adapter_kind": f"msft.{name}"} for name in names],
+        )
+    return ids
+
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -67,3 +83,22 @@ async def test_the_date_beside_the_state_says_what_it_is_the_date_of(
         )
     page = await (await sign_in(mandate.id, mandate.users["member"])).get(f"/connections/{made}")
     assert re.search(rf"{says}: <time", page.text)
+
+
+async def test_home_calls_out_what_cannot_be_read_and_does_not_call_it_syncing(
+    sign_in: SignIn, db: Database, mandate: TestMandate
+) -> None:
+    made = await connection_of(db, mandate, auto_start=True)
+    ids = await surfaces_of(db, mandate, made, "sharepoint", "outlook", "teams")
+    async with db.tenant_session(mandate.id) as session:
+        await sync_repository.note_error(session, ids["outlook"], "forbidden")
+        await sync_repository.note_error(session, ids["teams"], "KeyError")
+    browser = await sign_in(mandate.id, mandate.users["member"])
+    attention, _, syncing = (await browser.get("/")).text.partition("Syncing now")
+    assert "Outlook mail – no access." in attention
+    assert "Teams – something unexpected happened" in attention
+    assert f'href="/connections/{made}">Look at it' in attention
+    assert "SharePoint ·" in syncing
+    assert "Outlook" not in syncing
+    assert "Teams" not in syncing
+    assert "KeyError" not in (await browser.get(f"/connections/{made}")).text
