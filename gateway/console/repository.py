@@ -1,6 +1,6 @@
 """The console's own SQL: what no other room asks for. Whatever shows a document goes by the corpus' one predicate."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
@@ -62,18 +62,22 @@ async def citations_since(session: AsyncSession, document_id: UUID, since: datet
     return found.scalar_one()
 
 
-async def troubles(session: AsyncSession, viewer: UUID) -> Row[Any]:
-    """What waits for somebody: documents that failed, and jobs that wait for a larger budget."""
+async def troubles(session: AsyncSession, viewer: UUID, counted: Collection[UUID]) -> Row[Any]:
+    """What waits for somebody: documents that failed, and jobs that wait for a larger budget. Of the `counted` connections
+    the failed ones are told already.
+    """
     rows = await session.execute(
         text(
             f"""
             SELECT (SELECT count(*) FROM (SELECT FROM document d WHERE d.mandate_id = :mandate_id
-                       AND d.status = 'failed' AND {VISIBLE} LIMIT 1000) few) AS failed,
+                       AND d.status = 'failed' AND {VISIBLE}
+                       AND (d.data_source_id IS NULL OR d.connection_id IS NULL
+                            OR d.connection_id <> ALL(CAST(:counted AS uuid[]))) LIMIT 1000) few) AS failed,
                    (SELECT count(*) FROM job j WHERE j.mandate_id = :mandate_id AND j.reason = 'budget'
                        AND j.status IN ('pending', 'extracted', 'embedding')) AS waiting
             """
         ),
-        {"mandate_id": tenant_of(session), "viewer": viewer},
+        {"mandate_id": tenant_of(session), "viewer": viewer, "counted": list(counted)},
     )
     return rows.one()
 

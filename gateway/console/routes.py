@@ -47,10 +47,11 @@ def mount_static(app: FastAPI) -> None:
 
 @router.get("/")
 async def home(visit: Member) -> HTMLResponse:
+    connections = await connections_routes.living(visit)
     async with visit.db.tenant_session(visit.principal.mandate_id) as session:
         stats = await insights.stats(session, visit.person.id)
-        troubles = await repository.troubles(session, visit.person.id)
-    connections = await connections_routes.living(visit)
+        counted = [connection.id for connection in connections]
+        troubles = await repository.troubles(session, visit.person.id, counted)
     syncing = [
         {"surface": source.surface, "items": source.items, "indexed": source.indexed, "id": connection.id}
         for connection in connections

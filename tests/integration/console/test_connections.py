@@ -10,6 +10,7 @@ from gateway.connections import repository, sync_repository
 from gateway.corpus.erasure import begin_erasure
 from gateway.db import Database, new_id
 from tests.fixtures.tenants import SignIn, TestMandate
+from tests.integration.console.conftest import Seen
 from tests.integration.console.test_rules import connection_of, token_of
 
 
@@ -102,3 +103,30 @@ async def test_home_calls_out_what_cannot_be_read_and_does_not_call_it_syncing(
     assert "Outlook" not in syncing
     assert "Teams" not in syncing
     assert "KeyError" not in (await browser.get(f"/connections/{made}")).text
+
+
+async def test_home_names_the_account_and_counts_a_failed_file_once(
+    sign_in: SignIn, db: Database, mandate: TestMandate, hostile: Seen
+) -> None:
+    for address, state in (("ada@demo.example", "active"), ("ada@other.example", "needs_reauth")):
+        made = await connection_of(db, mandate, "owner", state=state)
+        ids = await surfaces_of(db, mandate, made, "sharepoint")
+        async with db.tenant_session(mandate.id) as session:
+            await session.execute(
+                text(
+                    "UPDATE connection SET account = jsonb_build_object('email', CAST(:email AS text)) WHERE id = :id"
+                ),
+                {"id": made, "email": address},
+            )
+            if state == "active":
+                await session.execute(
+                    text(
+                        "UPDATE document SET connection_id = :made, data_source_id = :source, status = 'failed' "
+                        "WHERE id = :id"
+                    ),
+                    {"made": made, "source": ids["sharepoint"], "id": hostile.document_id},
+                )
+    home = (await (await sign_in(mandate.id, mandate.users["owner"])).get("/")).text
+    assert "Microsoft · ada@demo.example: 1 item could not be read." in home
+    assert "Microsoft · ada@other.example needs to be connected again" in home
+    assert "could not be indexed" not in home
