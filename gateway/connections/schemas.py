@@ -66,6 +66,7 @@ class SourceOut(Wire):
     last_sync_at: datetime | None
     last_error: str | None
     waits_for: WaitsFor | None = Field(default=None, description=WAITS_FOR)
+    waits_until: datetime | None = None
 
 
 class ConnectionOut(Wire):

@@ -240,6 +240,7 @@ def _source_out(source: Row[Any], connection: Row[Any]) -> SourceOut:
     return SourceOut(
         held=source.held is not None,
         waits_for=waits if connection.state == "active" else None,
+        waits_until=source.waits_until if waits == "vendor" else None,
         **{name: getattr(source, name) for name in names},
     )
 

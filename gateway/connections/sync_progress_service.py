@@ -69,6 +69,7 @@ def _surface(source: Row[Any], counts: dict[tuple[str, str], int], now: datetime
         last_sync_at=source.last_sync_at,
         last_error=source.last_error,
         waits_for=waits if source.connection_state == "active" else None,
+        waits_until=source.waits_until if waits == "vendor" else None,
         done=(not listing and left == 0) or waits == "consent",
     )
 

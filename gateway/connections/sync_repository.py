@@ -12,10 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.db import tenant_of
 
 _LIVE = "status IN ('pending', 'extracted', 'embedding')"
-# Of a data source `s`: whether its listing was ever asked for and still is.
+# Of a data source `s`: whether a sync is under way or planned, and until when the vendor wants to be left alone.
 ERRANDS = f"""
 EXISTS (SELECT FROM job j WHERE j.mandate_id = s.mandate_id AND j.dedupe_key = 'sync:' || s.id::text
-    AND j.{_LIVE}) AS asked_for
+    AND j.{_LIVE}) AS asked_for,
+(SELECT max(j.run_after) FROM job j WHERE j.mandate_id = s.mandate_id
+    AND j.dedupe_key IN ('sync:' || s.id::text, 'fetch:' || s.id::text) AND j.{_LIVE}
+    AND j.reason = 'throttled' AND j.lease_until IS NULL AND j.run_after > now()) AS waits_until
 """
 _OF_CONNECTION = """
     s.*, c.authority, c.state AS connection_state, c.generation AS connection_generation, c.paused,

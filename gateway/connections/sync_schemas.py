@@ -113,6 +113,7 @@ class SurfaceProgress(Wire):
     last_sync_at: datetime | None
     last_error: str | None
     waits_for: WaitsFor | None = Field(default=None, description=WAITS_FOR)
+    waits_until: datetime | None = None
     done: bool
 
 

@@ -6,9 +6,11 @@ from typing import Any, Literal
 from sqlalchemy import Row
 
 # `consent`: its user did not allow it when the account was connected. `acceptance`: somebody wanted to see an estimate first.
-WaitsFor = Literal["consent", "acceptance"]
+# `vendor`: it asked for patience.
+WaitsFor = Literal["consent", "acceptance", "vendor"]
 WAITS_FOR = (
-    "`consent`: its user did not allow it; `acceptance`: of the estimate, by a sync of mode `bootstrap`"
+    "`consent`: its user did not allow it; `acceptance`: of the estimate, by a sync of mode `bootstrap`; "
+    "`vendor`: it wants no request before `waitsUntil`"
 )
 
 
@@ -24,4 +26,4 @@ def waits_for(source: Row[Any], *, account: Mapping[str, Any], auto_start: bool)
         return "consent"
     if source.phase == "new" and not auto_start and not source.asked_for:
         return "acceptance"
-    return None
+    return "vendor" if source.waits_until is not None else None

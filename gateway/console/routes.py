@@ -54,6 +54,7 @@ async def home(visit: Member) -> HTMLResponse:
         troubles = await repository.troubles(session, visit.person.id, counted)
     syncing = [
         {"surface": source.surface, "items": source.items, "indexed": source.indexed, "id": connection.id}
+        | {"waits_until": source.waits_until, "authority": connection.authority}
         for connection in connections
         for source in connection.sources
         if connection.status == "active" and not connection.paused and _is_moving(source)
@@ -70,7 +71,9 @@ async def home(visit: Member) -> HTMLResponse:
 
 
 def _is_moving(source: SourceOut) -> bool:
-    """What waits for somebody, or cannot be read, is no sync that one could watch."""
+    """What waits for a person, or cannot be read, is no sync that one could watch; what the vendor holds up goes on by itself."""
+    if source.waits_for == "vendor":
+        return True
     return source.phase != "delta" and source.waits_for is None and source.last_error is None
 
 

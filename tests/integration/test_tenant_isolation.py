@@ -123,6 +123,7 @@ IDS: dict[str, Value] = {
     "ids": listed("outbox"),
     "repository.share_lock.ids": listed("connection"),
     "repository.sources_of.ids": listed("connection"),
+    "repository.last_receipts.ids": listed("connection"),
     "repository.troubles.counted": listed("connection"),
     "data_source_id": existing("data_source"),
     "watch_id": existing("watch"),

@@ -8,9 +8,18 @@ export function followProgress(section, again) {
     if (cell) cell.textContent = value;
   }
 
+  function says(surface) {
+    return `${surface.waitsFor ?? ""} ${surface.lastError ?? ""}`;
+  }
+
   function show(message) {
+    if (!section.isConnected) {
+      source.close(); // the page was read again meanwhile
+      return;
+    }
     const progress = JSON.parse(message.data);
     let running = false;
+    let other = false; // why nothing moves is told in words, which are the page's
     for (const surface of progress.surfaces ?? []) {
       const row = section.querySelector(`[data-surface="${CSS.escape(surface.surface)}"]`);
       if (!row) continue;
@@ -23,12 +32,14 @@ export function followProgress(section, again) {
       set(row, "left", surface.secondsLeft == null ? "–" : `${Math.round(surface.secondsLeft)} s`);
       set(row, "phase", surface.phase);
       if (!surface.done) running = true;
+      if (row.dataset.says !== says(surface)) other = true;
+      row.dataset.says = says(surface); // said once: who is writing keeps the page as it is
     }
     if (running) ran = true;
     section.dataset.state = running ? "running" : "done";
-    if (running || !ran) return;
-    source.close(); // the page that is read again has one of its own
-    again();
+    const over = ran && !running;
+    if (over) source.close(); // the page that is read again has one of its own
+    if (over || other) again();
   }
 
   source.addEventListener("progress", show);

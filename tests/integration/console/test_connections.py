@@ -1,12 +1,14 @@
 """A connection's pages: what is asked of a vendor, what waits for a person, and who is told about it."""
 
 import re
+from datetime import datetime
 from uuid import UUID
 
 import pytest
 from sqlalchemy import text
 
 from gateway.connections import repository, sync_repository
+from gateway.connections.sync_service import enqueue_sync
 from gateway.corpus.erasure import begin_erasure
 from gateway.db import Database, new_id
 from tests.fixtures.tenants import SignIn, TestMandate
@@ -130,3 +132,36 @@ async def test_home_names_the_account_and_counts_a_failed_file_once(
     assert "Microsoft · ada@demo.example: 1 item could not be read." in home
     assert "Microsoft · ada@other.example needs to be connected again" in home
     assert "could not be indexed" not in home
+
+
+async def test_a_vendor_that_asks_for_patience_is_named_with_the_time(
+    sign_in: SignIn, db: Database, mandate: TestMandate
+) -> None:
+    made = await connection_of(db, mandate, auto_start=True)
+    ids = await surfaces_of(db, mandate, made, "sharepoint", "outlook", "teams")
+    waits = {"sharepoint": "4 hours", "outlook": "-1 seconds", "teams": "1 minute"}
+    async with db.tenant_session(mandate.id) as session:
+        await session.execute(text("UPDATE data_source SET phase = 'delta'"))
+        for name, wait in waits.items():
+            reason = "unavailable" if name == "teams" else "throttled"
+            job = await enqueue_sync(session, ids[name])
+            await session.execute(
+                text(
+                    "UPDATE job SET reason = :reason, run_after = now() + CAST(:wait AS interval) WHERE id = :id"
+                ),
+                {"reason": reason, "wait": wait, "id": job},
+            )
+    browser = await sign_in(mandate.id, mandate.users["member"])
+    [shown] = (await browser.get("/v1/connections")).json()["items"]
+    told = (await browser.get(f"/v1/connections/{made}/progress")).json()["surfaces"]
+    for surfaces in (shown["sources"], told):
+        assert {one["surface"]: one["waitsFor"] for one in surfaces} == {
+            "sharepoint": "vendor",
+            "outlook": None,
+            "teams": None,
+        }
+    [until] = [one["waitsUntil"] for one in told if one["waitsFor"]]
+    said = f'Microsoft asked us to wait until <time datetime="{datetime.fromisoformat(until).isoformat()}"'
+    for path in ("/", f"/connections/{made}"):
+        page = (await browser.get(path)).text
+        assert page.count("asked us to wait until") == page.count(said) == 1, path
