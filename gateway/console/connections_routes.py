@@ -163,6 +163,24 @@ async def change_rules(visit: MemberForm, connection_id: UUID) -> Response:
     return visit.refused_page("connection.html", **(await _shown(visit, found) | again))
 
 
+@router.post("/connections/{connection_id}/surfaces")
+async def change_surfaces(
+    visit: MemberForm, connection_id: UUID, surfaces: Annotated[list[str] | None, Form()] = None
+) -> Response:
+    """What the last consent does not cover leads to the vendor's page at once, if it is the visitor's to give."""
+    found = await connections.get_connection(visit.request, visit.db, connection_id, visit.principal)
+    if not surfaces:
+        return visit.refused_page("connection.html", **(await _shown(visit, found)), unchosen=True)
+    wanted = ConnectionPatch(surfaces=surfaces)
+    changed = await connections.change_connection(
+        visit.request, visit.db, connection_id, wanted, visit.principal
+    )
+    added = set(changed.surfaces) - set(found.surfaces)
+    if added & set(changed.not_granted) and changed.user_id == visit.person.id and found.status == "active":
+        return back_to(f"/connections/{connection_id}/consent")
+    return back_to(f"/connections/{connection_id}", saved="surfaces")
+
+
 @router.post("/connections/{connection_id}/start")
 async def start(visit: MemberForm, connection_id: UUID) -> Response:
     found = await connections.get_connection(visit.request, visit.db, connection_id, visit.principal)

@@ -103,7 +103,7 @@ def _of_surfaces(words: Words, connection: ConnectionOut, here: str, name: str) 
     found: list[dict[str, str]] = []
     if connection.not_granted:
         parts = ", ".join(words(part) for part in connection.not_granted)
-        text = f"{name}: {parts} – {words('not allowed when the account was connected')}."
+        text = f"{name}: {parts} – {words('you have not allowed this yet')}."
         found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})
     if any(source.waits_for == "acceptance" for source in connection.sources):
         text = f"{name}: {words('the estimate waits for your answer; nothing is read before.')}"

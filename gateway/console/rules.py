@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from connectors.registry import SURFACES
 from gateway.connections.schemas import ConnectionOut, effective_policy
 from gateway.console.visits import Visit
 from gateway.tenancy.schemas import Policy
@@ -40,9 +41,10 @@ def shown(visit: Visit, connection: ConnectionOut) -> dict[str, Any]:
     """What the page needs for the form, or nothing for those who may not change the connection."""
     mine = visit.principal.is_admin or connection.user_id == visit.person.id
     if connection.status == "revoked" or not mine:
-        return {"offered": []}
+        return {"offered": [], "parts": []}
     policy = Policy.model_validate(visit.mandate.policy)
     return {
+        "parts": list(SURFACES[connection.authority]),
         "offered": offered(connection),
         "rules": written(connection.policy),
         "in_force": effective_policy(connection.policy, policy),

@@ -1,5 +1,6 @@
 """From consent to the end: what each step leaves in the rows, and who may take it."""
 
+import re
 from uuid import UUID
 
 import httpx
@@ -163,11 +164,11 @@ async def test_a_surface_that_was_not_allowed_is_said_and_not_asked_for(
     asked = (await client.post(f"{path}/sync", headers=who)).json()["jobs"]
     assert {one["surface"]: one["jobId"] is None for one in asked} == {"outlook": True, "sharepoint": False}
     page = (await made["browser"].get(f"/connections/{made['id']}")).text
-    assert "Outlook mail: you did not allow this" in page
-    assert "not allowed when the account was connected" in page.partition("<tbody>")[2]
+    assert "Outlook mail: you have not allowed this yet" in page
+    assert "you have not allowed this yet" in page.partition("<tbody>")[2]
     home = (await made["browser"].get("/")).text
     attention, _, syncing = home.partition("Syncing now")
-    assert "Outlook mail – not allowed when the account was connected." in attention
+    assert "Outlook mail – you have not allowed this yet." in attention
     assert "SharePoint ·" in syncing
     assert "Outlook mail ·" not in syncing
 
@@ -177,6 +178,40 @@ async def test_a_surface_that_was_not_allowed_is_said_and_not_asked_for(
     assert (await client.get(path, headers=who)).json()["notGranted"] == []
     jobs = await rows(db, mandate.id, "SELECT payload FROM job WHERE kind = 'sync'")
     assert [job.payload["mode"] for job in jobs] == ["bootstrap", "bootstrap"]
+
+
+async def test_a_surface_that_is_added_asks_for_consent(
+    client, mandate, connect, vendor: Vendor, db, kept_here
+):
+    vendor.unticked = {"teams"}  # nobody asked for it, so nobody granted it
+    made = await connect(mandate)
+    await consume(db, mandate.id)
+    browser, page = made["browser"], f"/connections/{made['id']}"
+    form = {"csrf_token": re.findall(r'name="csrf_token" value="([^"]+)"', (await browser.get(page)).text)[0]}
+    none = await browser.post(f"{page}/surfaces", data=form)
+    assert (none.status_code, "Choose at least one." in none.text) == (422, True)
+    some = form | {"surfaces": ["sharepoint", "teams"]}
+    sent = await browser.post(f"{page}/surfaces", data=some)
+    assert (sent.status_code, sent.headers["location"]) == (303, f"{page}/consent")
+    path, who = f"/v1{page}", mandate.auth("member")
+    told = (await client.patch(path, json={"surfaces": some["surfaces"]}, headers=who)).json()
+    assert told["notGranted"] == ["teams"]
+    assert {one["surface"]: one["waitsFor"] for one in told["sources"]} == {
+        "sharepoint": None,
+        "teams": "consent",
+    }
+    assert "Teams: you have not allowed this yet" in (await browser.get(page)).text
+
+    vendor.unticked = set()
+    await consent_again(made, vendor)
+    await consume(db, mandate.id)
+    sources = (await client.get(path, headers=who)).json()["sources"]
+    assert [one["waitsFor"] for one in sources] == [None, None]
+    jobs = await rows(db, mandate.id, "SELECT payload FROM job WHERE kind = 'sync'")
+    assert {job.payload["dataSourceId"] for job in jobs} == {one["id"] for one in sources}
+    fewer = await browser.post(f"{page}/surfaces", data=form | {"surfaces": ["teams"]})
+    assert fewer.headers["location"] == f"{page}?saved=surfaces"
+    assert (await client.get(path, headers=who)).json()["surfaces"] == ["teams"]
 
 
 @pytest.mark.parametrize("payload", [{}, {"connectionId": ""}, {"connectionId": str(new_id())}])
