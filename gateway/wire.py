@@ -4,12 +4,13 @@ import base64
 import json
 import math
 import re
+import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
 import orjson
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from gateway.errors import CursorInvalid
@@ -91,6 +92,14 @@ def _small(value: dict[str, Any]) -> dict[str, Any]:
 def json_size(value: Any) -> int:
     """Bytes, as it is written into the database."""
     return len(orjson.dumps(value))
+
+
+def _one_spelling(tag: str) -> str:
+    return unicodedata.normalize("NFC", tag).strip() or tag
+
+
+# Two people who write the same tag mean the same, however their keyboards spell an ü.
+TagName = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_one_spelling)]
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -8,14 +8,14 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from gateway.ingestion.schemas import Outcome, Scope, ShortText
 from gateway.insights.schemas import no_nul
-from gateway.wire import Metadata, Wire
+from gateway.wire import Metadata, TagName, Wire
 
 EmbeddingStatus = Literal["ready", "pending", "error"]
 EntryType = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100), AfterValidator(no_nul)
 ]
 Tag = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(no_nul)
+    TagName, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(no_nul)
 ]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]

@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StringConstraints, model_validator
 
 from gateway.connections.sync_schemas import ItemOut
 from gateway.ingestion.schemas import Scope, ShortText
-from gateway.wire import Metadata, Wire
+from gateway.wire import Metadata, TagName, Wire
 
 
 class DocumentOut(Wire):
@@ -49,7 +49,7 @@ class DocumentPatch(Wire):
     title: ShortText | None = None
     uri: Annotated[str, StringConstraints(max_length=8000)] | None = None
     type: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
-    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] | None = None
+    tags: list[TagName] | None = None
     metadata: Metadata | None = None
     scope: Scope | None = None
     feature_instance_id: UUID | None = None

@@ -1,5 +1,6 @@
 """Search as it appears over HTTP."""
 
+import unicodedata
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -15,7 +16,8 @@ def _separated(values: Any) -> Any:
     given = [values] if isinstance(values, str) else values
     if not isinstance(given, list):
         return given
-    words = [word.strip() for value in given for word in (str(value), *str(value).split(","))]
+    spelled = [unicodedata.normalize("NFC", str(value)) for value in given]
+    words = [word.strip() for value in spelled for word in (value, *value.split(","))]
     return [word for word in words if word] or None
 
 

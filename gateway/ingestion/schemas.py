@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, field_validator, model_validator
 
-from gateway.wire import JsonObject, Metadata, Wire, storable
+from gateway.wire import JsonObject, Metadata, TagName, Wire, storable
 
 SourceKind = Literal[
     "upload", "paste", "entry", "feature_record", "web_page", "repo_file", "mcp_resource", "sharepoint_item",
@@ -128,9 +128,7 @@ class IngestionRequest(Wire):
     mime_type: MimeType | None = None
     language: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")] | None = None
     type: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
-    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] = Field(
-        default_factory=list, max_length=200
-    )
+    tags: list[TagName] = Field(default_factory=list, max_length=200)
     metadata: Metadata = Field(default_factory=dict)
     feature_code: ShortText | None = None
     scope: Scope = "personal"

@@ -70,7 +70,9 @@ _UNSPACED = re.compile(  # Thai to Khmer, kana, Han, Hangul
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 # Groups of three digits, as the English, the Swiss and the French tie them: all are read as with points.
-_GROUPED = re.compile("(?<![\\w.,'’])[1-9][0-9]{0,2}([,'’\u00a0\u2009\u202f])[0-9]{3}(?:\\1[0-9]{3})*(?!\\1?[0-9])(?:\\.[0-9]{1,2}(?![0-9]))?")
+_GROUPED = re.compile(
+    "(?<![\\w.,'’])[1-9][0-9]{0,2}([,'’\u00a0\u2009\u202f])[0-9]{3}(?:\\1[0-9]{3})*(?!\\1?[0-9])(?:\\.[0-9]{1,2}(?![0-9]))?"
+)
 _TIED_DIGITS = re.compile("[0-9][,'’\u00a0\u2009\u202f][0-9]{3}")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")

@@ -233,7 +233,9 @@ async def test_bytes_of_earlier_revisions_go_with_their_document(db, tenant, ben
     for words in ("first secret plan", "second plan", "third plan"):
         await bench.hand_in(tenant, ask(tenant, "a", words))
         await bench.drain(tenant)
-    await bench.hand_in(tenant, ask(tenant, "b", "first secret plan"))  # of another document: these bytes stay
+    await bench.hand_in(
+        tenant, ask(tenant, "b", "first secret plan")
+    )  # of another document: these bytes stay
     await bench.drain(tenant)
     [document] = await rows_of(db, tenant, "SELECT id FROM document WHERE source_id = 'a'")
     counts = await erase(db, bench, tenant, "document", document.id)

@@ -137,6 +137,16 @@ async def test_an_erasure_runs_in_the_worker_and_answers_with_its_receipt(client
     ).status_code == 403
 
 
+async def test_a_tag_is_the_same_however_it_was_typed(client, mandate, owner, bench):
+    body = ask(owner, "a", "A note about boats.").model_dump(mode="json", by_alias=True)
+    body |= {"tags": [" spaced ", "u\u0308mla\u0308ut"]}
+    await client.post("/v1/ingestions", json=body, headers=mandate.auth())
+    await bench.drain(owner)
+    for tag in ("spaced", " spaced", "ümläut", "u\u0308mla\u0308ut"):
+        found = await client.get("/v1/search", params={"q": "boats", "tags": tag}, headers=mandate.auth())
+        assert len(found.json()["hits"]) == 1, tag
+
+
 async def test_erasures_by_document_source_and_mandate_and_a_hold_that_refuses(
     client, mandate, owner, bench, db
 ):
