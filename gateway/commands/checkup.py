@@ -16,7 +16,7 @@ import psycopg
 from obstore.exceptions import BaseError as ObjectStoreError
 from redis import Redis, RedisError, ResponseError
 
-from gateway.commands.repository import DatabaseFacts, inspect_database
+from gateway.commands.repository import DatabaseFacts, WorkFacts, inspect_database, inspect_work
 from gateway.db import role_problems
 from gateway.embedded.instance import Instance, NoInstance
 from gateway.embedded.postgres import EmbeddedPostgres
@@ -29,6 +29,8 @@ LEAST_POSTGRES, LEAST_VECTOR, LEAST_REDIS = 16, (0, 8), (6, 2)
 COMFORTABLE_BYTES = 2 * 1024**3
 BLOB_SECONDS = 5.0  # the library itself would try again for three minutes
 LARGEST_SKEW_SECONDS = 2.0  # leases and expiries compare clocks
+LONGEST_SILENCE_SECONDS = 60.0  # a worker sweeps every second or so; /readyz says the same
+LONGEST_WAIT_SECONDS = 300.0  # uploads go before everything else
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,10 @@ def _database(url: str) -> Iterator[Finding]:
         "Install pgvector 0.8 or newer and run CREATE EXTENSION vector (or ALTER EXTENSION vector UPDATE).",
     )
     yield from _roles(facts)
-    yield _migrations(facts)
+    migrations = _migrations(facts)
+    yield migrations
+    if migrations.state == "ok" and facts.may_sweep:
+        yield _worker(inspect_work(url))
     yield _judge(
         "clock",
         facts.clock_skew_seconds <= LARGEST_SKEW_SECONDS,
@@ -236,6 +241,27 @@ def _migrations(facts: DatabaseFacts) -> Finding:
         facts.revision == head,
         f"schema {facts.revision or 'is empty'}, this version brings {head}",
         "Start the newer Catchment that made it." if newer else "Run catchment migrate.",
+    )
+
+
+def _worker(facts: WorkFacts) -> Finding:
+    silent, waiting = facts.silent_seconds, facts.waiting_seconds or 0.0
+    if silent is None:
+        return Finding(
+            "worker", "unknown", "none has run on this database yet", "Start one: catchment worker."
+        )
+    if silent > LONGEST_SILENCE_SECONDS:
+        return Finding(
+            "worker",
+            "bad",
+            f"silent for {silent:.0f} s",
+            "What is handed in waits. Start one with catchment worker, or look for house.child.died in its log.",
+        )
+    return _judge(
+        "worker",
+        waiting <= LONGEST_WAIT_SECONDS,
+        f"swept {silent:.0f} s ago, the oldest upload waits for {waiting:.0f} s",
+        "It sweeps and does not get to the jobs: look for errors with catchment logs, or start more workers.",
     )
 
 

@@ -35,6 +35,31 @@ class DatabaseFacts:
     clock_skew_seconds: float
 
 
+_SILENCE = "SELECT extract(epoch FROM now() - beat_at)::float FROM heartbeat WHERE name = 'sweeper'"
+_WAITING = """
+SELECT extract(epoch FROM now() - min(run_after))::float FROM job
+WHERE status IN ('pending', 'extracted', 'embedding') AND lane = 'interactive'
+  AND (lease_until IS NULL OR lease_until < now()) AND run_after <= now()
+"""
+
+
+@dataclass(frozen=True)
+class WorkFacts:
+    """How long no worker has swept, None where none ever did; how long the oldest job of a person has waited to be taken."""
+
+    silent_seconds: float | None
+    waiting_seconds: float | None
+
+
+def inspect_work(url: str) -> WorkFacts:
+    """Across mandates, as the sweeper: the role must be one that may, and the schema this version's."""
+    with psycopg.connect(driver_url(url), connect_timeout=5) as connection:
+        beat = connection.execute(_SILENCE).fetchone()
+        connection.execute("SET LOCAL ROLE catchment_sweeper")
+        oldest = connection.execute(_WAITING).fetchone()
+    return WorkFacts(beat[0] if beat else None, oldest[0] if oldest else None)
+
+
 def inspect_database(url: str) -> DatabaseFacts:
     with psycopg.connect(driver_url(url), connect_timeout=5, autocommit=True) as connection:
         facts = connection.execute(_FACTS).fetchone()

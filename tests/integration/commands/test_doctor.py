@@ -22,8 +22,16 @@ def _examined(settings: Settings, data_dir: Path, **changes: object) -> dict[str
     return {finding.what: finding for finding in found}
 
 
-def test_a_sound_installation(sound: Settings, tmp_path: Path) -> None:
-    findings = _examined(sound, tmp_path)
+@pytest.fixture
+def working(scratch: DatabaseUrls) -> SecretStr:
+    """A database on which a worker has just swept."""
+    with psycopg.connect(scratch.superuser_url, autocommit=True) as admin:
+        admin.execute("INSERT INTO heartbeat (name, beat_at) VALUES ('sweeper', now())")
+    return SecretStr(scratch.runtime_url)
+
+
+def test_a_sound_installation(sound: Settings, tmp_path: Path, working: SecretStr) -> None:
+    findings = _examined(sound, tmp_path, database_url=working)
     assert {finding.state for finding in findings.values()} == {"ok"}
     assert set(findings) == {
         *(
@@ -36,7 +44,7 @@ def test_a_sound_installation(sound: Settings, tmp_path: Path) -> None:
             "runtime role",
             "sweeper role",
         ),
-        *("migrations", "clock", "owner role", "redis", "redis memory", "secret key"),
+        *("migrations", "worker", "clock", "owner role", "redis", "redis memory", "secret key"),
     }
 
 
@@ -52,6 +60,29 @@ def test_a_role_that_row_security_does_not_bind(
     assert words in findings["runtime role"].detail
     assert "catchment_runtime" in findings["runtime role"].advice
     assert findings["sweeper role"].state == "bad"
+
+
+def test_a_worker_that_is_not_there_or_does_not_get_to_the_jobs(
+    sound: Settings, tmp_path: Path, scratch: DatabaseUrls
+) -> None:
+    url = SecretStr(scratch.runtime_url)
+    never = _examined(sound, tmp_path, database_url=url)["worker"]
+    assert (never.state, never.detail) == ("unknown", "none has run on this database yet")
+    with psycopg.connect(scratch.superuser_url, autocommit=True) as admin:
+        admin.execute("INSERT INTO heartbeat (name, beat_at) VALUES ('sweeper', now() - interval '2 min')")
+        dead = _examined(sound, tmp_path, database_url=url)["worker"]
+        assert (dead.state, dead.detail) == ("bad", "silent for 120 s")
+        admin.execute("UPDATE heartbeat SET beat_at = now()")
+        assert _examined(sound, tmp_path, database_url=url)["worker"].state == "ok"
+        admin.execute("INSERT INTO mandate (mandate_id, slug, name) VALUES (gen_random_uuid(), 'm', 'M')")
+        admin.execute(
+            "INSERT INTO job (mandate_id, id, kind, lane, status, run_after) "
+            "SELECT mandate_id, gen_random_uuid(), 'ingest', 'interactive', 'pending', now() - interval '10 min' "
+            "FROM mandate LIMIT 1"
+        )
+    hung = _examined(sound, tmp_path, database_url=url)["worker"]
+    assert hung.state == "bad"
+    assert "the oldest upload waits for 600 s" in hung.detail
 
 
 def test_a_database_that_is_behind_or_lacks_the_extension(
