@@ -13,7 +13,15 @@ from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.tables import lines_of
 
 _PICTURE = re.compile(r"\\(?:pict|objdata)\b[^{}]*")
-_UNSEEN = re.compile(r"\{\\(?:v|deleted)(?=[\\ \n])(?!\\v0)[^{}]*\}")
+_HIDES = re.compile(r"\\(?:v|deleted)(?![a-z])")
+_TOKEN = re.compile(
+    r"\\(?P<word>[a-z]+)(?P<value>-?\d+)? ?|(?P<brace>[{}])|(?P<star>\\\*)|\\'[0-9a-fA-F]{2}|\\.|[^\\{}]+|\\",
+    re.DOTALL,
+)
+_CHARACTERS = {
+    "u", "tab", "line", "emdash", "endash", "emspace", "enspace", "qmspace", "bullet", "lquote", "rquote", "ldblquote",
+    "rdblquote",
+}  # fmt: skip
 _BESIDE = {"footnote": "Footnotes", "header": "Header", "footer": "Footer"}
 _BRACES = re.compile(r"\\[\\{}]|[{}]")
 _CODE_PAGE = re.compile(rb"\\ansicpg(\d{3,5})")
@@ -30,13 +38,10 @@ def read(source: Source) -> Extracted:
     except LookupError:
         charset = "cp1252"
         raw = data.decode(charset, "replace")
-    try:
-        text = rtf_to_text(_UNSEEN.sub("", _PICTURE.sub("", raw)), encoding=charset, errors="replace")
-    except (ValueError, IndexError, KeyError, LookupError) as error:
-        raise TaskFailed("damaged", f"not RTF ({type(error).__name__})") from error
-    text = text.encode("utf-16", "surrogatepass").decode(
-        "utf-16", "replace"
-    )  # RTF writes an emoji as two halves
+    raw = _PICTURE.sub("", raw)
+    if _HIDES.search(raw):
+        raw = "".join(_shown(raw))
+    text = _words(raw, charset)
     draft = Draft({"kind": "text"})
     for paragraph in re.split(r"\n\s*\n", text):
         for rows, lines in groupby(paragraph.strip().split("\n"), key=_is_row):
@@ -49,6 +54,28 @@ def read(source: Source) -> Extracted:
         said = (_words(f"{{\\rtf1 {inner}}}", charset).strip() for inner in _inside(raw, destination))
         draft.lines(list(dict.fromkeys(said)))
     return draft.finish()
+
+
+def _shown(raw: str) -> Iterator[str]:
+    """Without the characters that are hidden or deleted. What says so may stand anywhere among the properties of a group,
+    and holds until it is taken back or the group ends.
+    """
+    unseen: frozenset[str] = frozenset()
+    around: list[frozenset[str]] = []
+    for token in _TOKEN.finditer(raw):
+        word = token["word"]
+        if token["brace"] == "{":
+            around.append(unseen)
+        elif token["brace"] and around:
+            unseen = around.pop()
+        if word in {"v", "deleted"}:
+            unseen = unseen - {word} if token["value"] == "0" else unseen | {word}
+        elif word == "plain":
+            unseen = frozenset()
+        if word and not (unseen and word in _CHARACTERS):
+            yield f"\\{word}{token['value'] or ''} "
+        elif not word and (not unseen or token["brace"] or token["star"]):
+            yield token[0]
 
 
 def _words(raw: str, charset: str) -> str:

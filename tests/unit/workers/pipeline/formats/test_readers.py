@@ -263,6 +263,30 @@ def test_notes_and_headers_of_an_rtf_file_are_read_after_it():
     assert said == "The price is due.\fSee clause § 5.\fDraft {2}\fPage 1"
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        r"{\rtlch\fcs1 \af0 \ltrch\fcs0 \v\insrsid2 no}",
+        r"{\rtlch\fcs1 \ltrch\fcs0 \deleted\revauthdel1 no}",
+        r"{\loch\v no}",
+        r"\v no\v0 ",
+        r"{\b\v no {\i no\'e9\u233?\tab no} no\{}",
+        r"\v1 no\plain ",
+        r"{\deleted no\v no\v0 no}",
+        "{\\v\nno}",
+    ],
+)
+def test_what_an_rtf_file_hides_or_deleted_is_left_out_however_it_says_so(inner: str):
+    assert seen(rf"{{\rtf1\ansi all {inner}of it.\par}}", "text/rtf") == "all of it."
+    noted = rf"{{\rtf1\ansi All.{{\footnote\pard all {inner}of it}}\par}}"
+    assert seen(noted, "text/rtf") == "All.\fall of it"
+
+
+def test_what_an_rtf_file_shows_stays_around_what_it_hides():
+    inner = r"\b one\v\i no\v0 two{\v0 \u8364?3}{\*\unknown no}\par\pard\vertalt three\'e9"
+    assert seen(rf"{{\rtf1\ansi {inner}\par}}", "text/rtf") == "onetwo€3\nthreeé"
+
+
 def test_an_emoji_of_an_rtf_file_is_one_character():
     assert seen(r"{\rtf1\ansi done \u-10179?\u-8704? thanks}", "text/rtf") == "done 😀 thanks"
 
