@@ -9,18 +9,19 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import LINE, PARAGRAPH, Extracted
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import At, Draft
 from workers.pipeline.formats.tables import lines_of
+from workers.pipeline.formats.web_lists import Numbering
+from workers.pipeline.formats.web_styles import Styles, pictured, readable
+from workers.pipeline.formats.web_tags import check_depth, expanded
 
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
-_DEEPEST = 2_000  # the parser's time grows with the square of the depth; a page has some dozens
+_XML = re.compile(r"\s*<\?xml\s")
 _LONGEST_PATH = 60  # steps
 
 
@@ -31,36 +32,27 @@ def _names(words: str) -> frozenset[str]:
 _UNSEEN = _names(
     "head script style template noscript svg iframe object embed canvas audio video datalist map area"
 )
-_VOID = _names("area base br col embed hr img input link meta param source track wbr")
-_SELF_CLOSING = _names("p li td th tr dt dd option tbody thead tfoot colgroup rt rp optgroup")
 _BLOCKS = _names(
     """html body div p section article aside main nav header footer h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table tr td th
     thead tbody tfoot caption blockquote pre figure figcaption form fieldset legend details summary address hr center
     textarea dialog option"""
 )
 _HEADINGS = frozenset(f"h{rank}" for rank in range(1, 7))
-_NOUGHT = r"\s*:\s*0(?![.\d]*[1-9])"
-_HIDDEN_STYLE = re.compile(
-    rf"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size{_NOUGHT}|opacity{_NOUGHT}|"
-    r"(?<![\w-])color\s*:\s*transparent|scale[xy]?\(\s*0(?![.\d]*[1-9])|"
-    r"(?<![\w-])(?:left|right|top|bottom|text-indent)\s*:\s*-\d{4}|clip\s*:\s*rect\(|clip-path\s*:\s*inset\(\s*(?:50|100)%",
-    re.IGNORECASE,
-)
-_NO_ROOM = re.compile(rf"(?<![\w-])(?:max-)?(?:height|width){_NOUGHT}", re.IGNORECASE)
-_CUT_OFF = re.compile(r"overflow(?:-[xy])?\s*:\s*(?:hidden|clip)", re.IGNORECASE)
-_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_RULE = re.compile(r"([^{}@;]+)\{([^{}]*)\}")
-_ELSEWHERE = re.compile(r"@media(?!\s+(?:all|screen)\s*\{)[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}")
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_-]{0,29}")  # nothing that could be a token
 _BREAK = "\x1e"
-_MOST_RULES = 100
-_MOST_HIDDEN = 200_000
 
 
 def read(source: Source) -> Extracted:
     draft = Draft({"kind": "web", "url": source.uri})
-    write(draft, decode(source))
+    page = decode(source)
+    write(draft, expanded(page) if _is_xhtml(source, page) else page)
     return draft.finish()
+
+
+def _is_xhtml(source: Source, page: str) -> bool:
+    name = (source.file_name or "").lower()
+    said = source.mime_type == "application/xhtml+xml" or name.endswith((".xhtml", ".xht"))
+    return said or _XML.match(page) is not None
 
 
 def decode(source: Source) -> str:
@@ -82,7 +74,7 @@ def write(draft: Draft, html: str, *, paths: bool = True, **place: Any) -> None:
     """The page's blocks into the draft; without `paths` only the given place is noted."""
     check_depth(html)
     tree = LexborHTMLParser(html)
-    page = _Page(draft, place, hidden=_hidden_by_style(tree), paths=paths)
+    page = _Page(draft, place, styles=Styles(tree, html.count("<")), paths=paths)
     title = tree.css_first("head > title")
     root = tree.body or tree.root
     if root is None:
@@ -95,68 +87,33 @@ def write(draft: Draft, html: str, *, paths: bool = True, **place: Any) -> None:
     page.walk(root)
 
 
-def check_depth(html: str) -> None:
-    depth = 0
-    for found in _TAG.finditer(html):
-        name = found.group(2).lower()
-        if name in _VOID or name in _SELF_CLOSING:
-            continue
-        depth = max(0, depth - 1) if found.group(1) else depth + 1
-        if depth > _DEEPEST:
-            raise TaskFailed("damaged", "nested too deeply")
-
-
-def _hidden_by_style(tree: LexborHTMLParser) -> set[int]:
-    """Elements that the page's own style rules hide; rules for print and small screens do not count."""
-    selectors: dict[str, None] = {}
-    for style in tree.css("style"):
-        rules = _ELSEWHERE.sub("", _STYLE_COMMENT.sub("", style.text() or ""))
-        for selector, body in _RULE.findall(rules):
-            if _hides(body):
-                selectors[selector.strip()] = None
-    hidden: set[int] = set()
-    for selector in list(selectors)[:_MOST_RULES]:
-        try:
-            hidden.update(node.mem_id for node in tree.css(selector))
-        except (SelectolaxError, ValueError):
-            continue  # a selector only browsers know
-        if len(hidden) > _MOST_HIDDEN:
-            break
-    return hidden
-
-
-def _hides(style: str) -> bool:
-    """Nothing of it can be seen: not shown, without size or colour, or out of the picture."""
-    if "/*" in style:
-        style = _STYLE_COMMENT.sub("", style)
-    return _HIDDEN_STYLE.search(style) is not None or (
-        _NO_ROOM.search(style) is not None and _CUT_OFF.search(style) is not None
-    )
-
-
 class _Page:
-    def __init__(self, draft: Draft, place: dict[str, Any], *, hidden: set[int], paths: bool) -> None:
-        self._draft, self._place, self._hidden, self._paths = draft, place, hidden, paths
+    def __init__(self, draft: Draft, place: dict[str, Any], *, styles: Styles, paths: bool) -> None:
+        self._draft, self._place, self._styles, self._paths = draft, place, styles, paths
         self._inline: list[str] = []
         self._blocks: list[tuple[str, ...]] = [("body",)]
         self._mark = ""
-        self._lists: list[list[Any]] = []
+        self._lists: list[Numbering] = []
         self._listed = 0
         self._raw = 0
         self._ids: set[str] = set()
 
     def walk(self, root: LexborNode) -> None:
-        stack: list[tuple[LexborNode, tuple[str, ...], bool]] = [(root, ("body",), False)]
+        stack: list[tuple[LexborNode, tuple[str, ...], int, bool]] = [(root, ("body",), 0, False)]
         while stack:
-            node, path, leaving = stack.pop()
+            node, path, around, leaving = stack.pop()
             tag = node.tag or ""
             if leaving:
                 self._leave(tag, path)
             elif tag == "-text":
-                self._inline.append(node.text_content or "")
-            elif self._enter(tag, node, path):
-                stack.append((node, path, True))
-                stack.extend(reversed([(child, step, False) for child, step in self._children(node, path)]))
+                if not around or readable(around):
+                    self._inline.append(node.text_content or "")
+            elif (sight := self._sight(tag, node, around)) is not None and self._enter(
+                tag, node, path, sight
+            ):
+                stack.append((node, path, 0, True))
+                below = [(child, step, sight, False) for child, step in self._children(node, path)]
+                stack.extend(reversed(below))
         self._flush()
 
     def _children(
@@ -180,26 +137,38 @@ class _Page:
                     yield child, path
             child = child.next
 
-    def _enter(self, tag: str, node: LexborNode, path: tuple[str, ...]) -> bool:
-        """False if the element is done with, or not to be seen."""
-        # A body that is hidden is shown by a script once the page is there.
-        if tag in _UNSEEN or (tag != "body" and self._is_hidden(node)):
-            return False
+    def _sight(self, tag: str, node: LexborNode, around: int) -> int | None:
+        """How what is directly inside can be seen; None if the element cannot, whatever is inside."""
+        if tag in _UNSEEN:
+            return None
+        if tag == "body":
+            return 0  # one that is hidden is shown by a script once the page is there
+        attributes = node.attributes
+        if tag == "dialog" and "open" not in attributes:
+            return None
+        if not attributes:
+            return self._styles.sight(node, None, around)
+        if "hidden" in attributes or "popover" in attributes:
+            return None
+        return self._styles.sight(node, attributes.get("style"), around)
+
+    def _enter(self, tag: str, node: LexborNode, path: tuple[str, ...], sight: int) -> bool:
+        """False if the element is done with."""
         if tag in _BLOCKS:
             self._flush()
             self._blocks.append(path)
         if tag == "br":
             self._inline.append("\n" if self._raw else _BREAK)
-        elif tag == "img":
+        elif tag == "img" and pictured(sight):
             self._inline.append(f" {node.attributes.get('alt') or ''} ")
         elif tag in {"ul", "ol"}:
-            self._lists.append([tag, _first_number(node) - 1])
+            self._lists.append(Numbering(node))
         elif tag == "li":
-            self._begin_item()
+            self._begin_item(node)
         elif tag in {"pre", "textarea"}:
             self._raw += 1
         elif tag == "table" and self._is_data(node):
-            self._table(node, path)
+            self._table(node, path, sight)
             self._blocks.pop()
             return False
         return True
@@ -216,31 +185,14 @@ class _Page:
             self._lists.pop()
         elif tag == "li":
             self._listed -= 1
+            self._mark = ""
         elif tag in {"pre", "textarea"}:
             self._raw -= 1
 
-    def _is_hidden(self, node: LexborNode) -> bool:
-        attributes = node.attributes
-        if node.tag == "dialog" and "open" not in attributes:
-            return True
-        if not attributes:
-            return node.mem_id in self._hidden
-        style = attributes.get("style")
-        return (
-            "hidden" in attributes
-            or "popover" in attributes
-            or (style is not None and _hides(style))
-            or node.mem_id in self._hidden
-        )
-
-    def _begin_item(self) -> None:
+    def _begin_item(self, item: LexborNode) -> None:
         depth = max(0, len(self._lists) - 1)
         self._listed += 1
-        number = ""
-        if self._lists:
-            self._lists[-1][1] += 1
-            number = f"{self._lists[-1][1]}. " if self._lists[-1][0] == "ol" else ""
-        self._mark = "  " * min(depth, 10) + (number or "- ")
+        self._mark = "  " * min(depth, 10) + (self._lists[-1].mark(item) if self._lists else "- ")
 
     def _taken(self) -> str:
         text = "".join(self._inline)
@@ -264,27 +216,28 @@ class _Page:
         """Rows of cells rather than a layout: nothing inside that is itself made of blocks."""
         return table.css_first("table table, table h1, table h2, table h3, table ul, table pre") is None
 
-    def _table(self, table: LexborNode, path: tuple[str, ...]) -> None:
+    def _table(self, table: LexborNode, path: tuple[str, ...], sight: int) -> None:
         rows: list[list[str]] = []
         below: dict[int, tuple[int, str]] = {}  # column → rows it still reaches, and its text
         caption = table.css_first("caption")
+        sections: dict[int, int | None] = {table.mem_id: sight}
         heads = 0
         named: list[bool] = []
         for row in table.css("tr"):
-            if self._is_hidden(row):
+            if (around := self._row_sight(row, sections, sight)) is None:
                 continue
             heads += heads == len(rows) and _is_head(row)
             named.append(_names_itself(row))
             cells: list[str] = []
             for cell in row.css("td, th"):
                 self._pass_down(cells, below)
-                words = self._words(cell)
+                words = self._words(cell, around)
                 below[len(cells)] = (_span(cell, "rowspan") - 1, words)
                 cells.append(words)
                 cells += [""] * (_span(cell, "colspan") - 1)
             self._pass_down(cells, below)
             rows.append(cells)
-        title = self._words(caption) if caption is not None else ""
+        title = self._words(caption, sight) if caption is not None else ""
         # A first row that is named like those below it is one of them.
         rows_named = any(named[heads : heads + 1]) and 2 * sum(named) > len(rows) - heads
         lines = lines_of(rows, range(heads), rows_named=rows_named)
@@ -295,31 +248,37 @@ class _Page:
             below[len(cells)] = (reach[0] - 1, reach[1])
             cells.append(reach[1])
 
-    def _words(self, node: LexborNode) -> str:
+    def _row_sight(self, row: LexborNode, sections: dict[int, int | None], table: int) -> int | None:
+        section = row.parent
+        if section is None:
+            return None
+        if section.mem_id not in sections:
+            sections[section.mem_id] = self._sight(section.tag or "", section, table)
+        around = sections[section.mem_id]
+        return None if around is None else self._sight("tr", row, around)
+
+    def _words(self, node: LexborNode, around: int) -> str:
         pieces: list[str] = []
-        stack = [node]
+        stack = [(node, around)]
         while stack:
-            element = stack.pop()
+            element, around = stack.pop()
             tag = element.tag or ""
             if tag == "-text":
-                pieces.append(element.text_content or "")
+                if not around or readable(around):
+                    pieces.append(element.text_content or "")
                 continue
-            if tag in _UNSEEN or not tag[:1].isalpha() or self._is_hidden(element):
+            sight = self._sight(tag, element, around) if tag[:1].isalpha() else None
+            if sight is None:
                 continue
             if tag in _BLOCKS or tag == "br":
                 pieces.append(" ")
-            children: list[LexborNode] = []
+            children: list[tuple[LexborNode, int]] = []
             child = element.child
             while child is not None:
-                children.append(child)
+                children.append((child, sight))
                 child = child.next
             stack.extend(reversed(children))
         return " ".join("".join(pieces).split())
-
-
-def _first_number(items: LexborNode) -> int:
-    start = items.attributes.get("start") or "1"
-    return int(start[:6]) if start.isdecimal() else 1
 
 
 def _is_head(row: LexborNode) -> bool:

@@ -1,0 +1,304 @@
+"""Which of a page's elements can be seen: its style rules and inline styles, weighed as a browser weighs them.
+
+Importance, then inline before rules, then specificity, then order; and what is inherited ends where a child says otherwise.
+Asking the whole page for every rule of a large sheet would take longer than reading it. So at first only the rules that hide
+are looked for, and what else is said of a property only once something on the page is hidden by it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+
+from workers.pipeline.formats.web_values import (
+    CLIPPED,
+    CUT_OFF,
+    HIDES,
+    INHERITED,
+    NO_ROOM,
+    PAINTED,
+    SHOWS,
+    WHOLE,
+    Said,
+    quiet,
+    said_by,
+)
+
+Weight = tuple[bool, tuple[int, int, int], int]  # important, specificity, order
+Ruled = dict[int, tuple[Weight, int]]  # element → the rule that wins there, and what it says
+
+_HIDING = frozenset((*INHERITED, *WHOLE, CLIPPED))
+_NOTHING: tuple[Said, bool] = ({}, False)
+_BIT = {name: 1 << number for number, name in enumerate((*INHERITED, CLIPPED))}
+_UNREADABLE = _BIT["visibility"] | _BIT["font-size"] | _BIT["text-indent"]
+# No rule hides without one of these; most rules have none and are not looked at further.
+_MAY_HIDE = re.compile(
+    r"none|hidden|collapse|transparent|:\s*text|:\s*[-+]?[0.]|\b0+(?:[a-z]{1,4}|%)?[\s/]|[,/]\s*+0*+(?:\.0*+)?%?\s*+\)|"
+    r"#[0-9a-f]{3}(?:0|[0-9a-f]{3}00)\b|rect\(|inset\(|-\d{4}|scale|\\",
+    re.IGNORECASE,
+)
+_BRACE = re.compile(r"[{}]")
+_MARKUP = re.compile(r"<!--|-->|<!\[CDATA\[|\]\]>")
+_SCREENS = frozenset({"", "all", "screen", "only screen", "only all"})
+_WIDER = re.compile(r"(?:(?:only )?(?:screen|all) and )?\(min-width ?: ?(\d{1,4})(?:\.\d+)?(px|r?em)\)")
+_DESK = {"px": 1280, "em": 80, "rem": 80}
+_ELSEWHERE = ("@container", "@keyframes", "@-webkit-keyframes", "@starting-style", "@page", "@font-face")
+# Nothing is so while one only reads, and what is drawn before and after an element is not the element.
+_AT_REST = re.compile(r":not\(\s*:(?:hover|active|target|visited|focus(?:-within|-visible)?)\s*\)")
+_IN_USE = re.compile(r"::|:(?:before|after|first-l|hover|active|target|visited|focus|-)")
+_WHERE = re.compile(r":where\([^()]*\)")
+_IDS = re.compile(r"#[\w-]")
+_CLASSES = re.compile(r"\.[\w-]|\[|(?<!:):(?!:|not\b|is\b|has\b)[\w-]")
+_TAGS = re.compile(r"(?:^|[\s>+~(,])[a-zA-Z]")
+_SUBJECT = re.compile(r"[^\s>+~]+$")
+_NAMES = re.compile(r"[.#]?[\w-]+")
+_DEEPEST = 8  # rules inside rules
+_LONGEST_SELECTOR = 500
+_MOST_VISITS = 30_000_000  # of elements by selectors
+_COST = 300  # of a selector, in visits
+_MOST_FOUND = 200_000
+
+
+@dataclass(slots=True)
+class _Rule:
+    selectors: str
+    body: str
+    shows_only: bool  # wide screens: who reads at one sees it, and elsewhere it is as it was
+    said: Said | None = None
+
+
+class Styles:
+    """Asked on a walk down the page, for each element once."""
+
+    def __init__(self, tree: LexborHTMLParser, size: int) -> None:
+        self._tree = tree
+        self._cost = size + _COST
+        self._visits = _MOST_VISITS
+        self._rules = list(_rules_of(tree))
+        self._inline: dict[str, tuple[Said, bool]] = {}
+        self._ruled: dict[str, Ruled] = {}
+        self._names: dict[str, set[str]] = {}
+        self._hidden: dict[str, set[int]] = {}
+        self._touched: set[int] = set()
+        self._find_hidden()
+
+    def sight(self, node: LexborNode, style: str | None, around: int) -> int | None:
+        """How its words can be seen, given how those around it can; None if all that is inside is hidden."""
+        touched = bool(self._touched) and node.mem_id in self._touched
+        said, hides = self._said_inline(style) if style else _NOTHING
+        if not (touched or around or hides):
+            return 0
+        return self._weighed(node.mem_id, said, around)
+
+    def _weighed(self, element: int, said: Said, around: int) -> int | None:
+        if said or element in self._touched:
+            if any(self._hides(name, element, said) for name in WHOLE if name not in NO_ROOM):
+                return None
+            if any(self._hides(name, element, said) for name in NO_ROOM) and any(
+                self._hides(name, element, said, asked=True) for name in CUT_OFF
+            ):
+                return None
+        for name in INHERITED:
+            found = self._winner(name, element, said, asked=bool(around & _BIT[name]))
+            if found == HIDES:
+                around |= _BIT[name]
+            elif found == SHOWS:
+                around &= ~_BIT[name]
+        if self._hides(CLIPPED, element, said) and any(
+            self._winner(name, element, said, asked=True) == SHOWS for name in PAINTED
+        ):
+            around |= _BIT[CLIPPED]
+        return around
+
+    def _hides(self, name: str, element: int, said: Said, *, asked: bool = False) -> bool:
+        return self._winner(name, element, said, asked=asked) == HIDES
+
+    def _winner(self, name: str, element: int, said: Said, *, asked: bool) -> int | None:
+        """What is said of the property in the end; None if nothing is. Rules that show are `asked` for only if it matters."""
+        important, own = said.get(name, (False, None))
+        if important:
+            return own
+        if not (asked or own == HIDES or element in self._hidden.get(name, ())):
+            return own
+        ruled = self._all_rules(name).get(element)
+        return ruled[1] if ruled is not None and (own is None or ruled[0][0]) else own
+
+    def _said_inline(self, style: str) -> tuple[Said, bool]:
+        found = self._inline.get(style)
+        if found is None:
+            said = said_by(quiet(style))
+            found = self._inline[style] = (said, bool(_hidden_by(said)))
+        return found
+
+    # -- rules
+
+    def _find_hidden(self) -> None:
+        for rule in self._rules:
+            if rule.shows_only or not _MAY_HIDE.search(rule.body):
+                continue
+            said = self._said(rule)
+            names = _hidden_by(said)
+            if not names:
+                continue
+            for _, nodes in self._matches(rule, strictly=False):
+                for node in nodes:
+                    self._touched.add(node.mem_id)
+                for name in names:
+                    self._hidden.setdefault(name, set()).update(node.mem_id for node in nodes)
+                    if name in WHOLE:
+                        self._names.setdefault(name, set()).update(_names_of(nodes))
+            if self._visits <= 0 or len(self._touched) > _MOST_FOUND:
+                break
+
+    def _all_rules(self, name: str) -> Ruled:
+        """What the rules say of the property, element by element; of what is not inherited only where something hides."""
+        found = self._ruled.get(name)
+        if found is not None:
+            return found
+        found = self._ruled[name] = {}
+        names = self._names.get(name, set()) if name in WHOLE else None
+        for order, rule in enumerate(self._rules):
+            if (said := self._said(rule).get(name)) is None or (rule.shows_only and said[1] != SHOWS):
+                continue
+            important, state = said
+            among = None if important else names
+            for selector, nodes in self._matches(rule, strictly=state != HIDES, among=among):
+                weight = (important, _specificity(selector), order)
+                for node in nodes:
+                    before = found.get(node.mem_id)
+                    if before is None or before[0] <= weight:
+                        found[node.mem_id] = (weight, state)
+            if len(found) > _MOST_FOUND:
+                break
+        return found
+
+    def _said(self, rule: _Rule) -> Said:
+        if rule.said is None:
+            rule.said = said_by(rule.body)
+        return rule.said
+
+    def _matches(
+        self, rule: _Rule, *, strictly: bool, among: set[str] | None = None
+    ) -> list[tuple[str, list[LexborNode]]]:
+        """Selector by selector. `strictly`: one that no browser knows costs the rule; `among`: names of elements asked for."""
+        found: list[tuple[str, list[LexborNode]]] = []
+        for selector in _selectors(_AT_REST.sub("", rule.selectors)):
+            if _IN_USE.search(selector):
+                continue
+            if self._visits <= 0 or len(selector) > _LONGEST_SELECTOR:
+                return [] if strictly else found
+            if among is not None and not _may_be(selector, among):
+                continue
+            self._visits -= self._cost
+            try:
+                found.append((selector, self._tree.css(selector)))
+            except (SelectolaxError, ValueError):  # one that only browsers know, or not even they
+                if strictly:
+                    return []
+        return found
+
+
+def _hidden_by(said: Said) -> list[str]:
+    return [name for name in said if name in _HIDING and said[name][1] == HIDES]
+
+
+def readable(sight: int) -> bool:
+    """Whether text so seen can be read; letters without colour can where the background shines through them."""
+    if not sight:
+        return True
+    return not sight & _UNREADABLE and (not sight & _BIT["color"] or bool(sight & _BIT[CLIPPED]))
+
+
+def pictured(sight: int) -> bool:
+    """A picture needs neither size nor colour of letters."""
+    return not sight & _BIT["visibility"]
+
+
+def _rules_of(tree: LexborHTMLParser) -> Iterator[_Rule]:
+    for style in tree.css("style"):
+        around = style.parent
+        media = style.attributes.get("media") or ""
+        if (around is not None and around.tag == "noscript") or _on_screen(media) is not False:
+            continue
+        yield from _parsed(_MARKUP.sub(" ", quiet(style.text() or "")))
+
+
+def _parsed(sheet: str) -> Iterator[_Rule]:
+    """Rules for print and small screens do not count; a rule inside a rule is about what the outer one is about."""
+    stack: list[
+        tuple[str, bool | None]
+    ] = []  # selectors, and what `_on_screen` says; "" for rules about conditions
+    position = 0
+    for brace in _BRACE.finditer(sheet):
+        text, position = sheet[position : brace.start()], brace.end()
+        selectors, shows_only = stack[-1] if stack else ("", False)
+        if brace.group() == "{":
+            said, _, prelude = text.rpartition(";")
+            if said and selectors and shows_only is not None:
+                yield _Rule(selectors, said, shows_only)
+            stack.append(_opened(prelude.replace("\x1f", " ").strip(), selectors, shows_only, len(stack)))
+        elif stack:
+            stack.pop()
+            if selectors and shows_only is not None and text.strip():
+                yield _Rule(selectors, text, shows_only)
+
+
+def _opened(prelude: str, around: str, shows_only: bool | None, depth: int) -> tuple[str, bool | None]:
+    if depth > _DEEPEST:
+        return "", None
+    if prelude.startswith("@"):
+        name = prelude.lower()
+        if name.startswith("@media"):
+            screen = _on_screen(name.removeprefix("@media"))
+            return around, None if shows_only is None or screen is None else shows_only or screen
+        return around, None if name.startswith(_ELSEWHERE) else shows_only
+    if not around or not prelude:
+        return prelude, shows_only
+    outer = f":is({around})" if "," in around else around
+    inner = prelude.replace("&", outer) if "&" in prelude else f"{outer} {prelude}"
+    return (inner, shows_only) if len(inner) <= _LONGEST_SELECTOR else ("", None)
+
+
+def _on_screen(media: str) -> bool | None:
+    """False: on every screen. True: on wide ones, as on a desk. None: elsewhere."""
+    queries = [" ".join(query.split()) for query in media.lower().split(",")]
+    if any(query in _SCREENS for query in queries):
+        return False
+    wider = (_WIDER.fullmatch(query) for query in queries)
+    return True if any(found and int(found[1]) <= _DESK[found[2]] for found in wider) else None
+
+
+def _selectors(listed: str) -> Iterator[str]:
+    depth = begun = 0
+    for mark in re.finditer(r"[,()\[\]]", listed):
+        sign = mark.group()
+        if sign == "," and depth == 0:
+            yield listed[begun : mark.start()].strip()
+            begun = mark.end()
+        elif sign != ",":
+            depth += 1 if sign in "([" else -1
+    yield listed[begun:].strip()
+
+
+def _specificity(selector: str) -> tuple[int, int, int]:
+    selector = _WHERE.sub("", selector)
+    return len(_IDS.findall(selector)), len(_CLASSES.findall(selector)), len(_TAGS.findall(selector))
+
+
+def _may_be(selector: str, names: set[str]) -> bool:
+    """False if the elements of these names cannot be meant."""
+    subject = _SUBJECT.search(selector)
+    if subject is None or any(mark in subject.group() for mark in "([:*|\\"):
+        return True
+    return all(name.lower() in names for name in _NAMES.findall(subject.group()))
+
+
+def _names_of(nodes: list[LexborNode]) -> Iterator[str]:
+    for node in nodes:
+        yield node.tag or ""
+        attributes = node.attributes
+        if identity := attributes.get("id"):
+            yield f"#{identity.lower()}"
+        for name in (attributes.get("class") or "").split():
+            yield f".{name.lower()}"
