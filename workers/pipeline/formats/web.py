@@ -213,8 +213,10 @@ class _Page:
         return {"region": At(cssPath=" > ".join(path)), **self._place} if self._paths else self._place
 
     def _is_data(self, table: LexborNode) -> bool:
-        """Rows of cells rather than a layout: nothing inside that is itself made of blocks."""
-        return table.css_first("table table, table h1, table h2, table h3, table ul, table pre") is None
+        """Rows of cells rather than a layout: nothing inside that is itself made of blocks; lists only in cells of a grid."""
+        if table.css_first("table table, table h1, table h2, table h3, table pre") is not None:
+            return False
+        return table.css_first("table ul") is None or _is_grid(table)
 
     def _table(self, table: LexborNode, path: tuple[str, ...], sight: int) -> None:
         rows: list[list[str]] = []
@@ -270,7 +272,9 @@ class _Page:
             sight = self._sight(tag, element, around) if tag[:1].isalpha() else None
             if sight is None:
                 continue
-            if tag in _BLOCKS or tag == "br":
+            if tag == "li" and _follows_item(element):
+                pieces.append("; ")
+            elif tag in _BLOCKS or tag == "br":
                 pieces.append(" ")
             children: list[tuple[LexborNode, int]] = []
             child = element.child
@@ -279,6 +283,21 @@ class _Page:
                 child = child.next
             stack.extend(reversed(children))
         return " ".join("".join(pieces).split())
+
+
+def _is_grid(table: LexborNode) -> bool:
+    """A layout puts a menu beside a text; rows that are alike, or named columns, are data."""
+    if table.css_first("th") is not None:
+        return True
+    widths = {len(row.css("td")) for row in table.css("tr")}
+    return len(table.css("tr")) > 1 and len(widths) == 1 and widths != {1}
+
+
+def _follows_item(item: LexborNode) -> bool:
+    before = item.prev
+    if before is not None and before.tag == "-text":
+        before = before.prev
+    return before is not None and before.tag == "li"
 
 
 def _is_head(row: LexborNode) -> bool:

@@ -147,3 +147,34 @@ def test_anchors_that_nobody_closes_do_not_nest(anchor: str):
 def test_what_really_nests_is_refused(page: str):
     with pytest.raises(TaskFailed):
         seen(f"{page}<p>bottom")
+
+
+@pytest.mark.parametrize(
+    ("items", "marks"),
+    [
+        ("<ol><li>a<li value=10>b<li>c</ol>", "1. a\n10. b\n11. c"),
+        ("<ol start=-1><li>a<li>b<li>c</ol>", "-1. a\n0. b\n1. c"),
+        ("<ol reversed><li>a<li>b<ul><li>x</ul></ol>", "2. a\n1. b\n  - x"),
+        ("<ol reversed start=9><li>a<li>b</ol>", "9. a\n8. b"),
+        ("<ol type=a start=26><li>a<li>b</ol>", "z. a\naa. b"),
+        ("<ol type=I><li>a<li value=1990>b<li type=A value=3>c</ol>", "I. a\nMCMXC. b\nC. c"),
+        ("<ol type=i start=0><li>a<li value=x>b</ol>", "0. a\ni. b"),
+        ("<ul><li value=7>a</ul>", "- a"),
+    ],
+)
+def test_items_of_a_list_have_the_numbers_the_page_shows(items: str, marks: str):
+    assert seen(items) == marks
+
+
+def test_an_empty_item_leaves_its_mark_to_nobody():
+    assert seen("<ol><li>a<li style='font-size:0'>no</ol><p>after") == "1. a\n\nafter"
+
+
+def test_a_list_in_a_cell_leaves_the_table_its_rows():
+    head = "<tr><th>Plan<th>Includes</tr>"
+    rows = "<tr><td>Basic<td><ul><li>Mail<li>Files</ul></tr><tr><td>Pro<td>All</tr>"
+    table = "Plan: Basic | Includes: Mail; Files\nPlan: Pro | Includes: All"
+    assert seen(f"<table>{head}{rows}</table>") == f"Plan | Includes\n{table}"
+    assert "Basic | Mail; Files" in seen(f"<table>{rows}</table>").replace("Basic: ", "")
+    layout = "<table><tr><td><ul><li>Menu</ul><td><p>One.</p><p>Two.</p></tr></table>"
+    assert seen(layout) == "- Menu\n\nOne.\n\nTwo."
