@@ -10,7 +10,7 @@ import typer
 
 from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected, show_one
 from gateway.commands.tenancy import user_id_of, users
-from gateway.errors import Conflict, InvalidRequest
+from gateway.errors import Conflict, InvalidRequest, NotFound
 
 ERASE_EXAMPLES = "Example: catchment erase --user ada@example.org --yes"
 WAIT_SECONDS = 0.5
@@ -41,24 +41,41 @@ def erase(  # noqa: PLR0917 - typer reads the command line from them
     if as_json:
         show_one(receipt, as_json=True)
         return
-    counted = {store: count for store, count in receipt["counts"].items() if count}
+    if not receipt["found"]:
+        typer.echo(
+            f"Nothing was erased, because nothing was there: {what}. See whether the id is right. Receipt {receipt['id']}."
+        )
+        return
     typer.echo(f"Erased {what}. Receipt {receipt['id']}:")
-    for store, count in sorted(counted.items()):
-        typer.echo(f"  {store:<14} {count}")
-    if not counted:
-        typer.echo("  nothing was there")
+    for store, count in sorted(receipt["counts"].items()):
+        if count:
+            typer.echo(f"  {store:<14} {count}")
 
 
 def _subject(
     api: Api, user: str | None, document: UUID | None, source: UUID | None
 ) -> tuple[dict[str, Any], str]:
     if user is not None:
-        return {"userId": user_id_of(api, user)}, f"everything of {user}"
+        return {"userId": _account_of(api, user)}, f"everything of {user}"
     if document is not None:
         return {"documentId": str(document)}, f"the document {document}"
     if source is not None:
         return {"sourceId": str(source)}, f"everything the source {source} brought"
     return {"mandate": True}, "everything of this mandate"
+
+
+def _account_of(api: Api, user: str) -> str:
+    """Who left is a member no more and still has an account; what a deleted account shared still bears its id."""
+    try:
+        return user_id_of(api, user)
+    except NotFound:
+        for account in api.pages("/users"):
+            if account["email"] == user.strip().lower():
+                return str(account["id"])
+    raise NotFound(
+        f"No account has the address {user}. If it was deleted, name its id, as documents and logs have it: "
+        "what it shared with others may still be here."
+    )
 
 
 def _confirm(what: str) -> None:

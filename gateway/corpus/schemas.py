@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field, StrictBool, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StringConstraints, computed_field, model_validator
 
 from gateway.connections.sync_schemas import ItemOut
 from gateway.ingestion.schemas import Scope, ShortText
@@ -89,6 +89,17 @@ class ReceiptOut(Wire):
     counts: dict[str, int]
     created_at: datetime
     finished_at: datetime | None
+
+    @computed_field(
+        description="false of one that is done: nothing was there, as for an id that nothing ever had"
+    )
+    @property
+    def found(self) -> bool:
+        return any(count for store, count in self.counts.items() if store not in _LEFTOVERS)
+
+
+# What an erasure tidies up on its way, whoever left it behind.
+_LEFTOVERS = {"vector", "object"}
 
 
 class ErasureIn(Wire):

@@ -130,11 +130,25 @@ async def patch_policy(session: AsyncSession, patch: dict[str, Any]) -> Policy:
         policy = Policy.model_validate(stored, by_alias=True, by_name=False)
     except ValidationError as error:
         raise fields_invalid(error.errors()) from error
+    earlier = Policy.model_validate(before)
+    _check_kinds(policy, earlier)
     await repository.update_mandate(session, policy=stored)
-    await _announce_policy(session, Policy.model_validate(before), policy)
+    await _announce_policy(session, earlier, policy)
     for reason in ("budget", "grace", "legal hold"):  # whatever waits for these looks again
         await resume_waiting(session, reason)
     return policy
+
+
+def _check_kinds(policy: Policy, before: Policy) -> None:
+    """Of what is new: a word that names no kind would let nothing through and look as if it did."""
+    from gateway.corpus.personal_data import KINDS  # noqa: PLC0415 - loads its patterns
+
+    allowed, kept = policy.neutralisation.allow_personal_data, before.neutralisation.allow_personal_data
+    if set(allowed) - set(kept) - set(KINDS):
+        where = ("neutralisation", "allowPersonalData")
+        raise fields_invalid(
+            [{"loc": where, "msg": f"Known kinds are {', '.join(KINDS)}", "type": "literal_error"}]
+        )
 
 
 async def _announce_policy(session: AsyncSession, before: Policy, after: Policy) -> None:

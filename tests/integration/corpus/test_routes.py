@@ -416,3 +416,22 @@ async def test_an_event_that_says_too_little_is_refused_while_its_sender_listens
     answer = await client.post("/v1/events", json=body, headers=mandate.auth())
     assert (answer.status_code, answer.json()["code"]) == (422, "event.invalid"), answer.text
     assert field in [one["field"] for one in answer.json()["errors"]]
+
+
+async def test_a_receipt_says_whether_anything_was_there(client, mandate, owner, bench):
+    """A mistyped id must not yield a certificate; asking twice is no error."""
+    handle = (await upload(client, mandate)).json()
+    await bench.drain(owner)
+    nobody = str(new_id())
+    for body, found in (
+        ({"documentId": handle["documentId"]}, True),
+        ({"documentId": handle["documentId"]}, False),
+        ({"userId": nobody}, False),
+        ({"sourceId": nobody}, False),
+        ({"documentId": nobody}, False),
+    ):
+        asked = asyncio.create_task(client.post("/v1/erasures", json=body, headers=mandate.auth()))
+        while not asked.done():
+            await bench.drain(owner)
+        answer = asked.result()
+        assert (answer.status_code, answer.json()["status"], answer.json()["found"]) == (200, "done", found)

@@ -257,6 +257,7 @@ async def test_a_bad_policy_changes_nothing(
         ('{"retentionDays": {"uplaod": 30}}', "retentionDays.uplaod"),
         ('{"refusedSourceKinds": ["uplaod"]}', "refusedSourceKinds.0"),
         ('{"neutralisation": {"mandatorySourceKinds": ["uplaod"]}}', "neutralisation.mandatorySourceKinds.0"),
+        ('{"neutralisation": {"allowPersonalData": ["emails"]}}', "neutralisation.allowPersonalData"),
     ],
 )
 async def test_a_policy_that_could_not_be_kept_is_refused(
