@@ -30,6 +30,15 @@ COMMONS = UUID("00000000-0000-7000-8000-000000000000")
 
 
 _AWAY = "The database does not answer; try again in a few seconds."
+# It answers, and says what it lacks.
+_SHORTAGES = {
+    "53100": (
+        "disk full",
+        "The database's disk is full: nothing can be written until somebody makes room on it.",
+    ),
+    "53200": ("out of memory", "The database is out of memory; try again in a few seconds."),
+    "53300": ("too many connections", "The database takes no more connections; try again in a few seconds."),
+}
 _CONNECTING: dict[str, Any] = {"connect_timeout": 3, "application_name": "catchment"}
 T = TypeVar("T")
 
@@ -145,7 +154,7 @@ class Database:
             # The driver's own error comes from what goes past SQLAlchemy.
             if not _is_connection_trouble(error):
                 raise
-            raise StoreUnavailable(_AWAY) from error
+            raise StoreUnavailable(_short_of(error) or _AWAY) from error
 
     async def check_role(self) -> None:
         """Refuses a runtime role that row-level security would not bind. Asked at every start, so it says what is in the way."""
@@ -221,6 +230,17 @@ def _is_connection_trouble(error: DBAPIError | PsycopgOperationalError) -> bool:
         isinstance(original, PsycopgOperationalError)
         and (original.sqlstate is None or original.sqlstate[:2] in {"08", "57", "53"})
     )
+
+
+def _short_of(error: DBAPIError | PsycopgOperationalError) -> str | None:
+    """In words, and in the log: what waits for a full disk waits for ever, so who looks there must find it."""
+    original = error.orig if isinstance(error, DBAPIError) else error
+    code = getattr(original, "sqlstate", None)
+    if code not in _SHORTAGES:
+        return None
+    name, words = _SHORTAGES[code]
+    emit("house.store.unavailable", component="database", error=name, sqlState=code)
+    return words
 
 
 def is_of_another_schema(error: BaseException) -> bool:

@@ -4,6 +4,8 @@ A request gets an id, is logged with the path's template (never its query string
 RFC 9457 problem+json. An unexpected error is logged by type and place, not by message: messages carry contents.
 """
 
+import errno
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable
@@ -273,11 +275,14 @@ def _contention(request: Request, error: Exception) -> JSONResponse:
 
 def _object_store_error(request: Request, error: Exception) -> JSONResponse:
     """Full, away, or not letting us in: nothing the caller can mend, and by and by somebody will."""
-    emit("house.store.unavailable", component="blobs", error=type(error).__name__)
-    return problem_response(
-        StoreUnavailable("The store of the originals takes or gives nothing right now; try again shortly."),
-        request.scope,
+    full = os.strerror(errno.ENOSPC) in str(error)
+    emit("house.store.unavailable", component="blobs", error="disk full" if full else type(error).__name__)
+    words = (
+        "The disk of the originals is full: nothing can be taken in until somebody makes room on it."
+        if full
+        else "The store of the originals takes or gives nothing right now; try again shortly."
     )
+    return problem_response(StoreUnavailable(words), request.scope)
 
 
 Handler = Callable[[Request, Exception], JSONResponse | Awaitable[JSONResponse]]

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from gateway.db import Database, switch_tenant
+from gateway.errors import StoreUnavailable
 from gateway.readers import Connection
 from tests.fixtures.stores import DatabaseUrls
 from tests.integration.corpus.searching import Library
@@ -154,3 +155,18 @@ async def test_a_tenant_connection_that_is_left_halfway_is_an_ordinary_one_again
         # In autocommit the tenant would be forgotten with the statement that set it.
         assert await session.scalar(text("SHOW app.mandate_id")) == str(library.mandate_id)
     await alone.dispose()
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "named"),
+    [("53100", "disk is full", "disk full"), ("53300", "takes no more connections", "too many connections")],
+)
+async def test_a_database_that_lacks_something_says_what(
+    db: Database, capsys: pytest.CaptureFixture[str], state: str, words: str, named: str
+) -> None:
+    with pytest.raises(StoreUnavailable, match=words):
+        async with db.routing_session() as session:
+            await session.execute(text(f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{state}'; END $$"))
+    said = capsys.readouterr().out
+    assert "house.store.unavailable" in said
+    assert named in said
