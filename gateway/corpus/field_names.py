@@ -9,7 +9,7 @@ import re
 _NAMES = """
     user username benutzer benutzername benutzerkennung kennung anmeldename login logon account konto utilisateur identifiant usuario
     cuenta id password passwort kennwort passwd pwd passphrase passcode mdp passe contraseña contrasena clave pin puk tan pincode
-    zugangscode zugangsdaten token key apikey schlüssel secret geheimnis clé jeton wpa wpa2 wpa3 psk
+    zugangscode zugangsdaten token key apikey schlüssel clé jeton wpa wpa2 wpa3 psk
     host hostname server servername serveur servidor port puerto url uri link website webseite web homepage domain domäne domaine
     dominio ip gateway netmask subnet dns ssid netzwerk network wlan wifi wi-fi datenbank database db schema instanz instance endpoint
     protokoll protocol protocole protocolo verschlüsselung encryption region umgebung environment
@@ -35,11 +35,16 @@ _HEADS = """
     beispiel example exemple ejemplo anzahl count menge quantity quantité cantidad default standard einstellung setting field feld champ
     campo parameter option merkmal eigenschaft property attribut attribute result ergebnis résultat resultado
     """
+_DESCRIBED = """
+    id nr no number nummer numéro número type typ tipo art kategorie category section page seite rule regel policy ticket version status
+    state format length länge size größe date datum fecha created changed since seit ablauf expires modell model position seriennummer
+    """
 _FIELDS = frozenset(_NAMES.split())
 _VALUES = frozenset(
     {"value", "wert", "valeur", "valor", "content", "inhalt", "contenu", "contenido", "eintrag", "entry"}
 )
 _HEAD_WORDS = frozenset(_HEADS.split())
+_DESCRIPTIONS = frozenset(_DESCRIBED.split())
 _ENDINGS = (
     "name",
     "nummer",
@@ -76,6 +81,12 @@ def only_names_fields(cell: str) -> bool:
     return bool(words) and all(
         word in _FIELDS or word in _HEAD_WORDS or word.endswith(_ENDINGS) for word in words
     )
+
+
+def describes(cell: str) -> bool:
+    """`Type`, `Version`: what stands there is about the thing the row names, and not what it is."""
+    words = _words(cell)
+    return bool(words) and not _DESCRIPTIONS.isdisjoint((words[0], words[-1]))
 
 
 def names_values(cell: str) -> bool:

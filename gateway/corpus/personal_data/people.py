@@ -82,6 +82,27 @@ _NAMED = re.compile(
     rf"""name["']?[ ]?:[ ]?["']?(?P<value>{_FULL}){_END}"""
 )
 _LIKE_ANYTHING = re.compile(r"\d|[A-Z]{2}|[a-z][A-Z]")
+# `Name` alone may be anything's; beside a first name it is the last one.
+_FIRST = r"(?i:First[ _]?name|Given[ _]?name|Vorname|Prénom|Nombre)"
+_FIRSTS = (
+    "first name",
+    "first_name",
+    "firstname",
+    "given name",
+    "given_name",
+    "givenname",
+    "vorname",
+    "prénom",
+    "nombre",
+)
+_LAST = r"(?:Name|Nom|Apellidos?)"
+_BETWEEN = r"""["'`]?[ \t]{0,4}[|;,\n][ \t>*\-•|"'_`]{0,8}"""
+_BEFORE_FIRST = re.compile(
+    rf"""(?<![^\W_]){_LAST}{_VALUE_SIGN}(?P<value>{_ONE})(?={_BETWEEN}{_FIRST}{_VALUE_SIGN}{_WORD})"""
+)
+_AFTER_FIRST = re.compile(
+    rf"""(?<![^\W_]){_FIRST}{_VALUE_SIGN}{_ONE}{_BETWEEN}{_LAST}{_VALUE_SIGN}(?P<value>{_ONE}){_END}"""
+)
 _GREETING = re.compile(
     r"\n[ \t>]{0,8}(?:Dear|Hi|Hello|Hey|Good morning|Liebe[rs]?|Hallo|Guten Tag|Moin|Servus|Grüezi|Bonjour|Bonsoir|"
     rf"Salut|Chère?|Hola|Estimad[oa]|Querid[oa]|Buenos días),?[ \u00a0](?P<value>{_ONE})[ \t]{{0,2}}(?=[,!:]?[ \t]*(?:\n|\Z)|[,!:][ \t])"
@@ -122,6 +143,8 @@ def find_names(text: str, low: str) -> Iterator[Span]:
     for pattern, at, before in (
         (_SALUTATION, positions(text, _TITLES), 1),
         (_LABELLED_PART, positions(low, _PARTS), 8),
+        (_BEFORE_FIRST, positions(low, _FIRSTS), 120),
+        (_AFTER_FIRST, positions(low, _FIRSTS), 8),
         (_DISPLAYED, positions(text, ("@",)), 200),
     ):
         for start, end in windows(at, before=before, after=160, length=len(text)):
@@ -154,8 +177,8 @@ _DATE = (
     rf"\d{{1,2}}(?:st|nd|rd|th|er|\.|º)?\s(?:of\s|de\s)?{_MONTH},?\s(?:de\s)?\d{{4}}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}})"
 )
 _BORN = re.compile(
-    rf"(?<![^\W_])(?:born|date[ _]?of[ _]?birth|birth[ _]?da(?:te|y)|d\.?o\.?b\.?|geboren|geb\.|geburts(?:datum|tag)|née?|"
-    rf"date[ _]?de[ _]?naissance|nacid[oa]|fecha[ _]?de[ _]?nacimiento|f\.\s?nac\.?)"
+    rf"(?<![^\W_])(?:born(?:[ ]on)?|date[ _]?of[ _]?birth|birth[ _]?da(?:te|y)|d\.?o\.?b\.?|geboren(?:[ ]am)?|geb\.|geburts(?:datum|tag)|née?(?:[ ]le)?|"
+    rf"date[ _]?de[ _]?naissance|nacid[oa](?:[ ]el)?|fecha[ _]?de[ _]?nacimiento|f\.\s?nac\.?)"
     rf"""["'*_`]{{0,3}}[\s:|=,(*_]{{0,12}}{CELL_NAME}(?:(?:on|am|le|el|is|ist|est|es|war|was)\s)?["'`]?(?P<value>{_DATE})""",
     re.IGNORECASE,
 )

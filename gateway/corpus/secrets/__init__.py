@@ -10,6 +10,7 @@ from gateway.corpus.masking import as_seen, echoes, lowered, settle
 from gateway.corpus.secrets.glance import Look, glance
 from gateway.corpus.secrets.labelled import find_labelled
 from gateway.corpus.secrets.labels import find_labels
+from gateway.corpus.secrets.pairs import find_in_rows
 from gateway.corpus.secrets.shapes import find_shapes, shapes
 from gateway.corpus.secrets.structures import find_structures
 from gateway.corpus.secrets.tables import find_in_columns
@@ -65,6 +66,7 @@ def _find(text: str) -> list[SecretSpan]:
         *(find_structures(text, low) if looks & Look.STRUCTURES else ()),
         *find_labelled(text, labels),
         *find_in_columns(text, labels),
+        *find_in_rows(text, labels),
     ]
     if not spans:
         return []

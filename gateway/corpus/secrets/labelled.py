@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from gateway.corpus.field_names import names_a_field, names_values
+from gateway.corpus.field_names import describes, names_a_field, names_values
 from gateway.corpus.masking import Span
 from gateway.corpus.secrets.labels import Grade, Label
 from gateway.corpus.secrets.values import (
@@ -294,7 +294,7 @@ def _in_named_cell(text: str, label: Label, at: int) -> Value | None:
     if named is None or not _CELL_START.search(_line_before(text, label.start)):
         return None
     value = read_value(text, named.end())
-    if value is None or names_a_field(named["name"]) or not _CELL_END.match(text, value.end):
+    if value is None or describes(named["name"]) or not _CELL_END.match(text, value.end):
         return None
     plain = label.grade is Grade.HARD and names_values(named["name"]) and value.end - value.start >= 4
     return _judge(text, value, Strength.PLAIN if plain else Strength.STRONG)

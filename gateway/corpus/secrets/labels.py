@@ -99,7 +99,7 @@ _COUNTED = re.compile(
     r"(?<![^\W\d_])(?:max|min|num|n|count|total|prompt|completion|input|output|cached|stop|eos|bos|pad|unk|mask|padding|special|sep|cls|next|has|is|"
     r"no|forgot|reset|by|com|sur|tres|over|under|tur|mon|don|hoc|joc|whis|hot)[_\-]?\Z"
 )
-_PIN = re.compile(r"(?<![\w\-])(?:PIN|PUK|TAN|Pin|Puk)(?:-?(?:Code|Nummer|code))?(?![\w\-])")
+_PIN = re.compile(r"(?<!\w)(?<!\d-)(?:PIN|PUK|TAN|Pin|Puk)(?:-?(?:Code|Nummer|code))?(?![\w\-])")
 PINS = ("PIN", "PUK", "TAN", "Pin", "Puk")
 _PLURAL = ("s", "es", "n", "en")
 

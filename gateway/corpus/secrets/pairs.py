@@ -1,15 +1,23 @@
-"""A list of pairs, which looks like a table: the label stands before its value, and below it stand the names of other fields."""
+"""Rows that the label begins. A list of pairs looks like a table: the label stands before its value, and below it stand the
+names of other fields. Or the columns are things that each have their own value.
+"""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
-from gateway.corpus.field_names import names_a_column, names_a_field
+from gateway.corpus.field_names import describes, names_a_column, names_a_field
 from gateway.corpus.masking import PLACEHOLDER, Span
 from gateway.corpus.secrets.labels import Grade, Label
-from gateway.corpus.secrets.values import Strength, is_one_word, names_a_secret, strength
+from gateway.corpus.secrets.values import Strength, is_made_up, is_one_word, names_a_secret, strength
 
 _WIDEST = 2000  # characters of a row
 _DECORATION = " \t\r\"'*_`"
 _RULE = frozenset("|:-+= \t")
+_MOST_CELLS = 40
+_ROW_START = re.compile(r"(?:\A|\n)[\s|*_\"'`]{0,8}(?:[^|\n:]{1,120}: )?[*_\"'`]{0,4}\Z")
+_NEXT = re.compile(r"[*_\"'`]{0,4}[ ]?[|\t]")
+_NAMED = re.compile(r"([^|:\n]{1,120}): ")
+_DIGITS = re.compile(r"\d{4,8}")
 _WIDTHS = (2, 4)  # a name and its value, or two of each
 
 
@@ -58,6 +66,31 @@ def paired(text: str, start: int, end: int, delimiter: str, label: Label) -> Ite
     )
     if plain or _is_strong(value):
         yield Span(row[at + 1].start, row[at + 1].end, label.kind)
+
+
+def find_in_rows(text: str, labels: Iterable[Label]) -> Iterator[Span]:
+    """`Password | VPN: … | Mail: …`: the cells after the next one, which the label itself announces."""
+    for label in labels:
+        row = label.kind == "pin" or label.grade is Grade.HARD
+        if (
+            row
+            and _NEXT.match(text, label.end)
+            and _ROW_START.search(text, max(0, label.start - 140), label.start)
+        ):
+            end = text.find("\n", label.end, label.end + _WIDEST)
+            end = min(len(text), label.end + _WIDEST) if end < 0 else end
+            delimiter = "|" if text.find("|", label.end, end) >= 0 else "\t"
+            for cell in _cells(text, label.end, end, delimiter)[1:_MOST_CELLS]:
+                named = _NAMED.match(text, cell.start, cell.end)
+                start = named.end() if named else cell.start
+                word = text[start : cell.end]
+                found = (
+                    _DIGITS.fullmatch(word) and named
+                    if label.kind == "pin"
+                    else _is_strong(word) and is_made_up(word)
+                )
+                if found and not (named and describes(named[1])):
+                    yield Span(start, cell.end, label.kind)
 
 
 def _is_strong(value: str) -> bool:
