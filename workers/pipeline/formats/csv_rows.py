@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections.abc import Iterable, Iterator
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
@@ -24,14 +25,10 @@ def read(source: Source) -> Extracted:
     said = _SAID.match(text)
     delimiter = said[1] if said else _delimiter(text, source)
     csv.field_size_limit(_LONGEST_CELL)
-    rows: list[list[str]] = []
-    cells = 0
     try:
-        for row in csv.reader(io.StringIO(text), delimiter=delimiter):
-            cells += len(row)
-            if cells > _MOST_CELLS or len(row) > _MOST_COLUMNS:
-                raise TaskFailed("too_large", "too many cells")
-            rows.append([" ".join(cell.split()) for cell in row])
+        rows = (
+            _tabbed(text) if delimiter == "\t" else _rows(csv.reader(io.StringIO(text), delimiter=delimiter))
+        )
     except csv.Error as error:
         raise TaskFailed("damaged", "a cell that never ends") from error
     if said:
@@ -39,6 +36,38 @@ def read(source: Source) -> Extracted:
     draft = Draft({"kind": "office"})
     write_rows(draft, rows)
     return draft.finish()
+
+
+def _rows(reader: Iterable[list[str]]) -> list[list[str]]:
+    rows: list[list[str]] = []
+    cells = 0
+    for row in reader:
+        cells += len(row)
+        if cells > _MOST_CELLS or len(row) > _MOST_COLUMNS:
+            raise TaskFailed("too_large", "too many cells")
+        rows.append([" ".join(cell.split()) for cell in row])
+    return rows
+
+
+def _tabbed(text: str) -> list[list[str]]:
+    """Between tabs a quote is often just one, an inch say: if as a quote it made cells of whole rows, it is none."""
+    try:
+        return _rows(_quoted(text))
+    except csv.Error:
+        plainly = csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [[_unquoted(cell) for cell in row] for row in _rows(plainly)]
+
+
+def _quoted(text: str) -> Iterator[list[str]]:
+    for row in csv.reader(io.StringIO(text), delimiter="\t", strict=True):
+        if any("\t" in cell and "\n" in cell for cell in row):
+            raise csv.Error("rows in a cell")
+        yield row
+
+
+def _unquoted(cell: str) -> str:
+    whole = len(cell) > 1 and cell[0] == cell[-1] == '"'
+    return cell[1:-1].replace('""', '"') if whole else cell
 
 
 def _delimiter(text: str, source: Source) -> str:

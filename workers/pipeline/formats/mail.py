@@ -6,7 +6,6 @@ with Outlook's own format (`outlook.py`).
 
 import email
 import email.policy
-import re
 from collections.abc import Iterator
 from email.message import EmailMessage, Message
 from typing import Any, cast
@@ -23,8 +22,6 @@ DEEPEST = 50
 MOST_ATTACHMENTS = 100
 ATTACHMENT_BYTES = 64 << 20  # of one message, together
 _CALENDAR = "text/calendar"
-_FOLD = re.compile(r"\n[ \t]")
-_ESCAPED = re.compile(r"\\([,;\\])")
 _HEADERS = ("Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Date")
 
 
@@ -38,7 +35,7 @@ def read(source: Source) -> Extracted:
         if part.get_content_type() == "text/html":
             web.write(draft, _words(part, html=True), paths=False, part=number)
         elif part.get_content_type() == _CALENDAR:
-            draft.block(_unfolded(_words(part, html=False)), part=number)
+            draft.block(plain.unfolded(_words(part, html=False)), part=number)
         else:
             draft.block(_words(part, html=False), part=number)
     for attachment in _attachments(message):
@@ -204,8 +201,3 @@ def _words(part: EmailMessage, *, html: bool) -> str:
     charset = part.get_content_charset()
     source = Source(_bytes(part), part.get_content_type(), None, charset)
     return web.decode(source) if html else plain.clean(plain.decode(source))
-
-
-def _unfolded(calendar: str) -> str:
-    """Long lines of a calendar are broken in the middle of words, and its commas have a backslash."""
-    return _ESCAPED.sub(r"\1", _FOLD.sub("", calendar))

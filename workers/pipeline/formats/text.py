@@ -29,11 +29,16 @@ _ENOUGH = 20  # bytes, to tell one script from another
 _SAMPLE = 4096
 _LINE_ENDS = re.compile("\r\n?")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_FOLDED = {"text/calendar", "text/vcard"}
+_FOLD = re.compile(r"\n[ \t]")
+_ESCAPED = re.compile(r"\\([,;\\])")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def read(source: Source) -> Extracted:
     text = decode(source)
+    if source.mime_type in _FOLDED:
+        text = unfolded(text)
     return Extracted(text, units(text, source))
 
 
@@ -50,6 +55,11 @@ def decode(source: Source) -> str:
     if len(sample) >= 256 and len(_CONTROLS.findall(sample)) * 10 > len(sample):
         raise TaskFailed("damaged", "not text")
     return text
+
+
+def unfolded(calendar: str) -> str:
+    """Long lines of a calendar are broken in the middle of words, and its commas have a backslash."""
+    return _ESCAPED.sub(r"\1", _FOLD.sub("", calendar))
 
 
 def clean(text: str) -> str:

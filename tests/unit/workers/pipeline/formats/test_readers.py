@@ -331,6 +331,20 @@ def test_the_word_to_excel_in_front_of_a_csv_file_is_not_a_row():
     assert unit.region.locate(0, len(extracted.text)) == {"cellRange": "A2:B3"}
 
 
+@pytest.mark.parametrize(
+    ("rows", "read_as"),
+    [
+        ('"open\tb\nc\td\n', 'Item: "open | Size: b\nItem: c | Size: d'),
+        ('"open\tb\nc\td"\n', 'Item: "open | Size: b\nItem: c | Size: d"'),
+        ('pipe\t"5" wide\n"c "" d"\te\n', 'Item: pipe | Size: "5" wide\nItem: c " d | Size: e'),
+        ('"two\nlines"\t"a ""b"""\nc\t5"\n', 'Item: two lines | Size: a "b"\nItem: c | Size: 5"'),
+        ('"a\tb"\tc\n', "Item: a b | Size: c"),
+    ],
+)
+def test_a_quote_between_tabs_does_not_swallow_the_rows_below(rows: str, read_as: str):
+    assert seen(f"Item\tSize\n{rows}", "text/tab-separated-values") == f"Item | Size\n{read_as}"
+
+
 def test_elements_of_mixed_content_that_touch_are_not_one_word():
     text = seen("<r>stray<a>one</a><a>two</a> and <b>th</b>ree<!-- no --></r>", "application/xml")
     assert text == "r: strayone two and three"

@@ -104,3 +104,13 @@ def test_what_is_not_text_has_its_reason(data, reason):
     with pytest.raises(TaskFailed) as caught:
         extract_source(Source(data, "text/plain"), format_of("text/plain", None))
     assert caught.value.reason == reason
+
+
+def test_broken_lines_of_a_calendar_are_whole_and_those_of_a_text_are_its_own():
+    folded = "SUMMARY:Board meet\r\n ing\\, room 5\r\nLOCATION:Ulm\r\n"
+    calendar, text = (
+        extract_source(Source(folded.encode(), mime_type), format_of(mime_type, None)).text
+        for mime_type in ("text/calendar", "text/plain")
+    )
+    assert calendar == "SUMMARY:Board meeting, room 5\nLOCATION:Ulm\n"
+    assert text == folded.replace("\r", "")
