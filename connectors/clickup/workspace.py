@@ -15,6 +15,7 @@ from connectors.clickup.api import ClickUpClient, Record, Walk, stamp, tasks
 from connectors.clickup.reading import doc_parts, task_detail
 from connectors.clickup.watching import Hooks
 from connectors.kit.contract import Estimate, Fetched, Item, ItemFailed, Watch
+from connectors.kit.entries import Entries
 from connectors.kit.rounds import Batch, Census, ContainerSurface
 from connectors.registry import Workplace
 
@@ -83,7 +84,10 @@ class ClickUpSurface(ContainerSurface[Container]):
                 said["count"] = said.get("count", 0) + 1
                 said["walk"] = asdict(walk)
                 done = over and walk.archived
-                items = [await self._task(container, row) for row in rows]
+                found = Entries(container.id)
+                for row in rows:
+                    with found.reading(f"task/{row['id']}", row.get("name")):
+                        found.add(await self._task(container, row))
                 if over and not walk.archived:
                     said["walk"] = asdict(
                         Walk(walk.field, said.get("from", 0), FAR_MS, archived=True)
@@ -92,7 +96,8 @@ class ClickUpSurface(ContainerSurface[Container]):
                     )
                 if done:
                     said = self._ended(said)
-                yield Batch(link=json.dumps(said, separators=(",", ":")), done=done, upserts=items)
+                link = json.dumps(said, separators=(",", ":"))
+                yield Batch(link, done, upserts=found.items, failures=found.failures)
                 if done:
                     return
                 if over:
@@ -167,18 +172,18 @@ class ClickUpSurface(ContainerSurface[Container]):
             said = {"listed": said["listed"], "requests": requests} | (
                 {} if done else {"cursor": cursor, "count": requests}
             )
-            items = [self._doc(container, doc) for doc in answer.get("docs") or () if doc.get("id")]
+            found = Entries(container.id)
+            for doc in answer.get("docs") or ():
+                if doc.get("id") and not doc.get("deleted") and not doc.get("archived"):
+                    with found.reading(f"doc/{doc['id']}", doc.get("name")):
+                        found.add(self._doc(container, doc))
             yield Batch(
-                link=json.dumps(said, separators=(",", ":")),
-                done=done,
-                upserts=[item for item in items if item is not None],
+                json.dumps(said, separators=(",", ":")), done, upserts=found.items, failures=found.failures
             )
             if done:
                 return
 
-    def _doc(self, container: Container, doc: Record) -> Item | None:
-        if doc.get("deleted") or doc.get("archived"):
-            return None
+    def _doc(self, container: Container, doc: Record) -> Item:
         return Item(
             external_id=f"doc/{doc['id']}",
             source_kind="clickup_doc",

@@ -10,6 +10,7 @@ from connectors.google.api import GoogleApi, Refusal, about_container, lacks_sco
 from connectors.google.channels import Channels
 from connectors.google.events import event_item
 from connectors.kit.contract import CursorLost, Estimate, Fetched, Item, ItemGone, Tombstone, Watch
+from connectors.kit.entries import Entries
 from connectors.kit.rounds import Batch, Census, ContainerSurface
 from connectors.registry import Workplace
 
@@ -124,30 +125,30 @@ class GoogleCalendar(ContainerSurface[CalendarEntry]):
                     calendarId=calendar.id, maxResults=PAGE, **options
                 )
             )
-            upserts, tombstones = self._judged(calendar, page.get("items", ()))
+            found, gone = self._judged(calendar, page.get("items", ()))
             following = page.get("nextPageToken")
             if following is None:
                 now = self._workplace.clock().isoformat() if place.kind == "list" else place.since
                 after = Place("sync", now, page["nextSyncToken"])
-                yield Batch(after.text(), done=True, upserts=upserts, tombstones=tombstones)
+                yield Batch(after.text(), True, found.items, gone, found.failures)
                 return
             # A page of changes cannot be come back to: it is asked for again from its token.
             kept = place if place.kind == "sync" else Place("list", place.since, following)
-            yield Batch(kept.text(), done=False, upserts=upserts, tombstones=tombstones)
+            yield Batch(kept.text(), False, found.items, gone, found.failures)
             options["pageToken"] = following
 
     def _judged(
         self, calendar: CalendarEntry, events: Sequence[Mapping[str, Any]]
-    ) -> tuple[list[Item], list[Tombstone]]:
-        upserts: list[Item] = []
+    ) -> tuple[Entries, list[Tombstone]]:
+        found = Entries(calendar.id)
         tombstones: list[Tombstone] = []
         for event in events:
+            external_id = f"{calendar.id}/{event['id']}"
             if event.get("status") == "cancelled":
-                tombstones.append(
-                    Tombstone(external_id=f"{calendar.id}/{event['id']}", container_id=calendar.id)
-                )
-            else:
-                upserts.append(
+                tombstones.append(Tombstone(external_id=external_id, container_id=calendar.id))
+                continue
+            with found.reading(external_id, event.get("summary")):
+                found.add(
                     event_item(
                         event,
                         calendar_id=calendar.id,
@@ -156,7 +157,7 @@ class GoogleCalendar(ContainerSurface[CalendarEntry]):
                         now=self._workplace.clock(),
                     )
                 )
-        return upserts, tombstones
+        return found, tombstones
 
     async def fetch(self, item: Item) -> Fetched:
         """Never needed for a new event, whose text comes along; for one that must be read again it is made anew."""

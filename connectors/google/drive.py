@@ -5,7 +5,7 @@ taken before the listing, or `changes` with the token to go on from. Tokens of D
 """
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from connectors.kit.contract import (
     VendorUnavailable,
     Watch,
 )
+from connectors.kit.entries import Entries
 from connectors.kit.http import AnswerTooLarge
 from connectors.kit.rounds import Batch, Census, ContainerSurface
 from connectors.registry import Workplace
@@ -145,13 +146,14 @@ class Drive(ContainerSurface[Shelf]):
                 page=place.page,
                 newest_first=not is_folders,
             )
-            upserts = [await self._item(shelf, file) for file in page["files"]]
+            found = await self._items(shelf, page["files"])
             following = page.get("nextPageToken")
             if following is not None:
                 place = Place(place.kind, place.token, following)
             else:
                 place = Place("files" if is_folders else "changes", place.token)
-            yield Batch(place.text(), place.kind == "changes", upserts)
+            done = place.kind == "changes"
+            yield Batch(place.text(), done, found.items, failures=found.failures)
             if place.kind == "changes":
                 return
 
@@ -179,6 +181,13 @@ class Drive(ContainerSurface[Shelf]):
         if file["mimeType"] == FOLDER:
             self._folders.learn(file)
         return await self._listed.item(shelf, file, self._target)
+
+    async def _items(self, shelf: Shelf, files: Iterable[Mapping[str, Any]]) -> Entries:
+        found = Entries(shelf.id)
+        for file in files:
+            with found.reading(file["id"], file.get("name")):
+                found.add(await self._item(shelf, file))
+        return found
 
     async def _folder(self, folder_id: str) -> Mapping[str, Any] | None:
         return await self._file(folder_id, "id,name,mimeType,parents,ownedByMe")
@@ -209,26 +218,28 @@ class Drive(ContainerSurface[Shelf]):
                     pageToken=token, pageSize=PAGE, fields=CHANGE_FIELDS, includeRemoved=True, **options
                 )
             )
-            upserts, tombstones = await self._changed(shelf, page.get("changes", ()))
+            found, tombstones = await self._changed(shelf, page.get("changes", ()))
             done = "newStartPageToken" in page
             following = page.get("newStartPageToken") or page.get("nextPageToken")
             if following is None:
                 raise VendorUnavailable("a page of changes that leads nowhere")
-            yield Batch(Place("changes", following).text(), done, upserts, tombstones)
+            link = Place("changes", following).text()
+            yield Batch(link, done, found.items, tombstones, found.failures)
             if done:
                 return
             token = following
 
     async def _changed(
         self, shelf: Shelf, changes: Sequence[Mapping[str, Any]]
-    ) -> tuple[list[Item], list[Tombstone]]:
-        upserts: dict[str, Item] = {}
+    ) -> tuple[Entries, list[Tombstone]]:
+        found = Entries(shelf.id)
+        latest: dict[str, Mapping[str, Any]] = {}
         tombstones: dict[str, Tombstone] = {}
         for change in changes:
             if change.get("changeType", "file") != "file":
                 continue  # drives that come and go are seen by the census
             file_id, file = change["fileId"], change.get("file")
-            upserts.pop(file_id, None)
+            latest.pop(file_id, None)
             tombstones.pop(file_id, None)
             if change.get("removed") or file is None:
                 # Deleted, or no longer ours to see, or moved to another drive: then it is named there.
@@ -240,9 +251,12 @@ class Drive(ContainerSurface[Shelf]):
                 tombstones[file_id] = Tombstone(external_id=file_id, reason="trashed")
                 self._folders.forget(file_id)
             else:
+                latest[file_id] = file
+        for file_id, file in latest.items():
+            with found.reading(file_id, file.get("name")):
                 for item in await self._appeared(shelf, file):
-                    upserts[item.external_id] = item
-        return list(upserts.values()), list(tombstones.values())
+                    found.add(item)
+        return found, list(tombstones.values())
 
     async def _appeared(self, shelf: Shelf, file: Mapping[str, Any]) -> list[Item]:
         item = await self._item(shelf, file)

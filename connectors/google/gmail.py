@@ -32,6 +32,7 @@ from connectors.kit.contract import (
     Tombstone,
     Watch,
 )
+from connectors.kit.entries import Entries
 from connectors.kit.rounds import Batch, Census, ContainerSurface
 from connectors.registry import Workplace
 
@@ -188,7 +189,12 @@ class Gmail(ContainerSurface[str]):
             elif set(message.get("labelIds", ())) & self._skipped:
                 found.tombstones.append(Tombstone(external_id=message_id, reason="trashed"))
             else:
-                found.upserts += self._items(message)
+                entries = Entries(MAILBOX)
+                with entries.reading(message_id, message.get("snippet")):
+                    for item in self._items(message):
+                        entries.add(item)
+                found.upserts += entries.items
+                found.failures += entries.failures
         return found
 
     async def _read(self, message_id: str) -> Mapping[str, Any] | Refusal | None:

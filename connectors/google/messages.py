@@ -1,7 +1,6 @@
 """A message as Gmail gives it: headers, a tree of parts, and files that hang on it."""
 
 import base64
-import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from email.utils import getaddresses
 from html import unescape
 from typing import Any
 
-from connectors.kit.contract import Item, Part, VendorUnavailable
+from connectors.kit.contract import Item, Part
 from connectors.kit.mail_text import ContentType, clean_email_body
 from connectors.kit.policy import MailTier, SyncPolicy
 
@@ -26,11 +25,8 @@ Record = Mapping[str, Any]
 
 
 def decoded(data: str) -> bytes:
-    """Base64 of the URL kind, padded or not."""
-    try:
-        return base64.urlsafe_b64decode(data + "=" * (-len(data) % 4))
-    except (binascii.Error, ValueError) as error:
-        raise VendorUnavailable("a body that is not base64") from error
+    """Base64 of the URL kind, padded or not. Raises ValueError for what is none."""
+    return base64.urlsafe_b64decode(data + "=" * (-len(data) % 4))
 
 
 def all_parts(payload: Record, depth: int = 0) -> Iterator[Record]:

@@ -20,6 +20,7 @@ from connectors.kit.contract import (
     VendorUnavailable,
     Watch,
 )
+from connectors.kit.entries import Entries
 from connectors.kit.mail_text import clean_email_body
 from connectors.kit.rounds import Batch, Census, ContainerSurface
 from connectors.msft.graph import Graph, Record, lies_in, moment, segment, stamp
@@ -95,7 +96,7 @@ class OutlookCalendar(ContainerSurface[Calendar]):
             entries = [*page.value, *await self._missing_masters(page.value, seen)]
             batch = await asyncio.to_thread(self._sort, container, entries, fresh=link is None)
             done = page.next_link is None
-            yield Batch(f"{began}|{address}", done, batch[0], batch[1])
+            yield Batch(f"{began}|{address}", done, batch[0].items, batch[1], batch[0].failures)
             if done:
                 return
 
@@ -114,9 +115,9 @@ class OutlookCalendar(ContainerSurface[Calendar]):
 
     def _sort(
         self, calendar: Calendar, entries: Sequence[Record], *, fresh: bool
-    ) -> tuple[list[Item], list[Tombstone]]:
+    ) -> tuple[Entries, list[Tombstone]]:
         latest = {str(entry["id"]): entry for entry in entries if entry.get("id")}
-        items: list[Item] = []
+        found = Entries(calendar.id)
         gone: list[Tombstone] = []
         for event_id, entry in latest.items():
             if "@removed" in entry or entry.get("isCancelled"):
@@ -125,8 +126,9 @@ class OutlookCalendar(ContainerSurface[Calendar]):
                 if not fresh:  # it may have been an exception until now
                     gone.append(Tombstone(external_id=event_id, container_id=calendar.id))
             else:
-                items.append(self._item(calendar, entry))
-        return items, gone
+                with found.reading(event_id, entry.get("subject")):
+                    found.add(self._item(calendar, entry))
+        return found, gone
 
     def _item(self, calendar: Calendar, entry: Record) -> Item:
         event_id = str(entry["id"])

@@ -18,6 +18,7 @@ from connectors.kit.contract import (
     VendorUnavailable,
     Watch,
 )
+from connectors.kit.entries import Entries
 from connectors.kit.policy import SyncPolicy
 from connectors.kit.rounds import Batch, ContainerSurface
 from connectors.msft.graph import Graph, Record, display_name, moment, segment
@@ -127,7 +128,8 @@ class DriveSurface(ContainerSurface[Drive]):
                 raise VendorUnavailable("a delta page without a link")
             upserts, tombstones = self._sort(container, page.value)
             done = page.next_link is None
-            yield Batch(address, done, await self._with_paths(container, upserts), tombstones)
+            found = await self._with_paths(container, upserts)
+            yield Batch(address, done, found.items, tombstones, found.failures)
             if done:
                 return
 
@@ -142,11 +144,14 @@ class DriveSurface(ContainerSurface[Drive]):
         kept = [entry for entry in latest.values() if entry.get("deleted") is None and "root" not in entry]
         return kept, gone
 
-    async def _with_paths(self, drive: Drive, entries: Sequence[Record]) -> list[Item]:
+    async def _with_paths(self, drive: Drive, entries: Sequence[Record]) -> Entries:
         """Paths decide only where folders are chosen; then, if Graph left them out, the parents are asked."""
         asked: dict[str, str] = {}
         if self._policy.folders:
-            parents = sorted({_parent(entry) for entry in entries if folder_path(entry) is None} - {""})
+            parents = sorted(
+                {_parent(entry) for entry in entries if _is_sound(entry) and folder_path(entry) is None}
+                - {""}
+            )
             answers = await self._graph.batch(
                 [
                     f"/drives/{segment(drive.id)}/items/{segment(one)}?$select=id,name,parentReference,root"
@@ -157,7 +162,11 @@ class DriveSurface(ContainerSurface[Drive]):
                 if status == 200 and isinstance(body, dict):
                     above = folder_path(body)
                     asked[parent] = "" if above is None else f"{above}/{body.get('name') or ''}".strip("/")
-        return [self._item(drive, entry, asked) for entry in entries]
+        found = Entries(drive.id)
+        for entry in entries:
+            with found.reading(str(entry["id"]), entry.get("name")):
+                found.add(self._item(drive, entry, asked))
+        return found
 
     def _item(self, drive: Drive, entry: Record, asked: Mapping[str, str]) -> Item:
         found = folder_path(entry)
@@ -231,6 +240,10 @@ class DriveSurface(ContainerSurface[Drive]):
 
     async def unwatch(self, known: Sequence[Watch]) -> None:
         await self._subscriptions.drop(known)
+
+
+def _is_sound(entry: Record) -> bool:
+    return isinstance(entry.get("parentReference") or {}, dict)
 
 
 def _parent(entry: Record) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connectors.kit.contract import Item, ItemFailed, Watch
+from connectors.kit.entries import Entries
 from connectors.kit.rounds import Batch, Census
 from connectors.msft.drive_items import Drive, DriveSurface
 from connectors.msft.graph import Record
@@ -60,12 +61,12 @@ class OneDrive(DriveSurface):
             async for batch in super().feed(container, link):
                 yield batch
             return
-        entry = container.entry
-        drive = str(entry["parentReference"]["driveId"])
-        item = self._item(container, entry, {})
-        yield Batch(
-            "listed", done=True, upserts=[replace(item, parent_id=None, path="", handle={"drive": drive})]
-        )
+        entry, found = container.entry, Entries(container.id)
+        with found.reading(str(entry["id"]), entry.get("name")):
+            drive = str(entry["parentReference"]["driveId"])
+            item = self._item(container, entry, {})
+            found.add(replace(item, parent_id=None, path="", handle={"drive": drive}))
+        yield Batch("listed", done=True, upserts=found.items, failures=found.failures)
 
     async def watch(self, url: str, known: Sequence[Watch]) -> Sequence[Watch]:
         drive = await self._graph.get("/me/drive", params={"$select": "id"})

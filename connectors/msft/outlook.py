@@ -21,6 +21,7 @@ from connectors.kit.contract import (
     VendorUnavailable,
     Watch,
 )
+from connectors.kit.entries import Entries
 from connectors.kit.mail_text import clean_email_body
 from connectors.kit.rounds import Batch, Census, ContainerSurface
 from connectors.msft.graph import Graph, Record, error_code, lies_in, meaning, moment, segment, stamp
@@ -133,18 +134,23 @@ class Outlook(ContainerSurface[Folder]):
         ]
         messages = [entry for entry in latest.values() if "@removed" not in entry]
         # Markup of strangers: off the loop.
-        items = await asyncio.to_thread(lambda: [self._item(folder, entry) for entry in messages])
-        failures: list[Failure] = []
+        read = await asyncio.to_thread(self._read, folder, messages)
+        items, failures = read.items, read.failures
         if self._policy.mail_tier == "attachments":
-            holding = [
-                (item, entry)
-                for item, entry in zip(items, messages, strict=True)
-                if entry.get("hasAttachments") and item.skip is None
-            ]
-            found, failures = await self._attachments(holding)
-            unread = {failure.external_id for failure in failures}
+            having = {str(entry["id"]) for entry in messages if entry.get("hasAttachments")}
+            holding = [item for item in items if item.external_id in having and item.skip is None]
+            found, unlisted = await self._attachments(holding)
+            unread = {failure.external_id for failure in unlisted}
             items = [_with_children(item, found, unread) for item in items] + found
+            failures = failures + unlisted
         return Batch(link, done, items, gone, failures)
+
+    def _read(self, folder: Folder, messages: Sequence[Record]) -> Entries:
+        found = Entries(folder.id)
+        for entry in messages:
+            with found.reading(str(entry["id"]), entry.get("subject")):
+                found.add(self._item(folder, entry))
+        return found
 
     def _item(self, folder: Folder, entry: Record) -> Item:
         received = moment(entry.get("receivedDateTime"))
@@ -188,16 +194,16 @@ class Outlook(ContainerSurface[Folder]):
 
     # -- attachments
 
-    async def _attachments(self, holding: Sequence[tuple[Item, Record]]) -> tuple[list[Item], list[Failure]]:
+    async def _attachments(self, holding: Sequence[Item]) -> tuple[list[Item], list[Failure]]:
         """Lists them for a page of messages, twenty messages in one request."""
         paths = [
             f"/me/messages/{segment(item.external_id)}/attachments?$select={ATTACHMENT_SELECT}&$top=100"
-            for item, _ in holding
+            for item in holding
         ]
         items: list[Item] = []
         failures: list[Failure] = []
         answers = await self._graph.batch(paths, headers={"Prefer": IMMUTABLE})
-        for (message, _), (status, body) in zip(holding, answers, strict=True):
+        for message, (status, body) in zip(holding, answers, strict=True):
             if status == 200 and isinstance(body, dict):
                 items += [
                     self._attachment(message, entry)

@@ -21,6 +21,7 @@ from connectors.kit.contract import (
     VendorUnavailable,
     Watch,
 )
+from connectors.kit.entries import Entries
 from connectors.kit.mail_html import html_to_text
 from connectors.kit.rounds import Batch, Census, ContainerSurface
 from connectors.msft.graph import (
@@ -158,8 +159,8 @@ class Teams(ContainerSurface[Place]):
             fresh, link = link is None, page.next_link or page.delta_link
             if link is None:
                 raise VendorUnavailable("a delta page without a link")
-            items, gone = await self._sort(container, page.value, fresh=fresh)
-            yield Batch(link, page.next_link is None, items, gone)
+            found, gone = await self._sort(container, page.value, fresh=fresh)
+            yield Batch(link, page.next_link is None, found.items, gone, found.failures)
             if page.next_link is None:
                 return
             page = None
@@ -188,10 +189,11 @@ class Teams(ContainerSurface[Place]):
         address = container.path
         while True:
             page = await self._graph.page(address, params=params, turns=container.turns)
-            items, gone = await self._sort(container, page.value, fresh=False)
+            found, gone = await self._sort(container, page.value, fresh=False)
             address, params = page.next_link or "", None
             # Half of a walk by time cannot be taken up again: until its end the old moment stays.
-            yield Batch(SINCE + begun if not address else link, not address, items, gone)
+            after = link if address else SINCE + begun
+            yield Batch(after, not address, found.items, gone, found.failures)
             if not address:
                 return
 
@@ -199,21 +201,22 @@ class Teams(ContainerSurface[Place]):
 
     async def _sort(
         self, place: Place, entries: Sequence[Record], *, fresh: bool
-    ) -> tuple[list[Item], list[Tombstone]]:
+    ) -> tuple[Entries, list[Tombstone]]:
         roots = {str(one["id"]): one for one in entries if one.get("id") and not one.get("replyToId")}
         # A feed may also name a reply by itself: then its thread has changed.
         named = {str(one["replyToId"]) for one in entries if one.get("replyToId")} - set(roots)
         roots |= await self._roots(place, sorted(named)) if place.team else {}
         threads = await self._threads(place, roots)
-        items: list[Item] = []
+        found = Entries(place.id)
         gone: list[Tombstone] = []
         for root_id, messages in threads.items():
-            item = await asyncio.to_thread(self._thread, place, roots[root_id], messages)
-            if item is not None:
-                items.append(item)
-            elif not fresh or "@removed" in roots[root_id]:
-                gone.append(Tombstone(external_id=root_id, container_id=place.id))
-        return items, gone
+            with found.reading(root_id, roots[root_id].get("subject")):
+                item = await asyncio.to_thread(self._thread, place, roots[root_id], messages)
+                if item is not None:
+                    found.add(item)
+                elif not fresh or "@removed" in roots[root_id]:
+                    gone.append(Tombstone(external_id=root_id, container_id=place.id))
+        return found, gone
 
     async def _roots(self, place: Place, ids: Sequence[str]) -> dict[str, Record]:
         answers = await self._graph.batch([f"{place.path}/{segment(one)}" for one in ids], turns=place.turns)

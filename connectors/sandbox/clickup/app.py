@@ -171,6 +171,7 @@ class Answers:
             "project": _folder(folder),
             "folder": _folder(folder),
             "space": {"id": space.id if space else None},
+            **one.fields.get("raw", {}),
         }
 
     def comments(self, request: Request, _who: str) -> Any:

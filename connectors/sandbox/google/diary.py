@@ -11,6 +11,7 @@ from connectors.sandbox.world import Ids, NoSuchObject
 
 # What a control request may set on an event; everything is the API's own word.
 SETTABLE = ("summary", "description", "location", "start", "end", "attendees", "recurrence", "status")
+FAR = datetime(9000, 1, 1, tzinfo=UTC)
 LONGEST_SERIES = 400
 
 
@@ -205,8 +206,12 @@ class Diary:
 
 
 def moment(value: Json) -> datetime:
+    """A time nobody can read – there are such events – is taken for one in the far future."""
     if "dateTime" in value:
-        found = datetime.fromisoformat(value["dateTime"])
+        try:
+            found = datetime.fromisoformat(value["dateTime"])
+        except ValueError:
+            return FAR
         return found if found.tzinfo else found.replace(tzinfo=UTC)
     return datetime.fromisoformat(value.get("date", "1970-01-01")).replace(tzinfo=UTC)
 

@@ -203,6 +203,17 @@ async def test_what_goes_wrong_has_a_name(desk: Desk) -> None:
         await desk.round()
 
 
+async def test_a_task_nobody_can_read_costs_itself(desk: Desk) -> None:
+    odd = desk.control.create("task", name="odd", raw={"status": "closed in words"})["id"]
+    good = desk.control.create("task", name="good")["id"]
+    pages = await desk.round()
+    assert set(items_of(pages)) == {f"task/{good}"}
+    failures = [failure for page in pages for failure in page.failures]
+    assert [(one.external_id, one.name, one.reason) for one in failures] == [
+        (f"task/{odd}", "odd", "unreadable")
+    ]
+
+
 def test_a_throttled_answer_without_headers_waits_a_while() -> None:
     error = classify(Answer(429, {}, b'{"err":"Rate limit reached","ECODE":"APP_002"}', "http://x/"))
     assert isinstance(error, Throttled)

@@ -143,6 +143,24 @@ async def test_calendars_come_go_and_fail_by_themselves(ada: Account) -> None:
     assert (await walk(ada.surface("google_calendar"), after.cursor)).left == {team}
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["listed", "changed"])
+async def test_an_event_nobody_can_read_costs_itself(ada: Account, first: bool) -> None:
+    before = None if first else (await walk(ada.surface("google_calendar"))).cursor
+    odd = ada.create(
+        "event",
+        name="odd",
+        start={"dateTime": "0000-12-30T10:00:00Z"},
+        end={"dateTime": "0000-12-30T11:00:00Z"},
+    )
+    good = ada.create("event", name="good", **span(1))
+    found = await walk(ada.surface("google_calendar"), before)
+    assert set(found.items) == {good}
+    assert [
+        (one.external_id, one.name, one.reason, one.detail) for page in found.pages for one in page.failures
+    ] == [(odd, "odd", "unreadable", "ValueError")]
+    assert (found.failed, found.gone) == (set(), {})
+
+
 async def test_calendars_nobody_may_list_any_more_are_asked_themselves(ada: Account) -> None:
     ada.create("event", name="mine", **span(1))
     before = await walk(ada.surface("google_calendar"))

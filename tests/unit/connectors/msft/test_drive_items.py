@@ -77,6 +77,18 @@ async def test_nulls_and_unknown_fields_do_not_hurt() -> None:
     assert item.parent_id == "01F"
 
 
+async def test_a_file_nobody_can_read_costs_itself() -> None:
+    odd = [{"size": "many"}, {"parentReference": "elsewhere"}, {"file": "text"}]
+    entries = [{**BARE, "id": f"odd{number}", **one} for number, one in enumerate(odd)]
+    pages = await listed(tenant([*entries, BARE]), folders=["Reports", ""])
+    assert set(items_of(pages)) == {"01A"}
+    failures = [failure for page in pages for failure in page.failures]
+    assert {(one.external_id, one.name, one.reason) for one in failures} == {
+        (f"odd{number}", "plan.txt", "unreadable") for number in range(3)
+    }
+    assert not any(page.containers_failed for page in pages)
+
+
 async def test_the_last_word_about_an_id_counts_and_the_root_is_nobodys() -> None:
     root = {"id": "01R", "name": "root", "root": {}, "folder": {"childCount": 1}}
     gone = {"id": "01A", "deleted": {}}
