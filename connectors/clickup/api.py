@@ -1,6 +1,6 @@
 """ClickUp's API as the surface speaks it: errors with names, and walks that do not lose rows while others change them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +26,9 @@ OTHER_WORKSPACE = frozenset(
     {"OAUTH_023", "OAUTH_026", "OAUTH_027", *(f"OAUTH_{n:03}" for n in range(29, 46))}
 )
 
+# The token itself is refused. A 401 with another word is no reason to think it dead.
+BAD_TOKEN = frozenset({"OAUTH_019", "OAUTH_021", "OAUTH_025", "OAUTH_077"})
+
 Record = Mapping[str, Any]
 
 
@@ -45,7 +48,9 @@ def classify(answer: Answer, now: datetime | None = None) -> ConnectorError | No
         return Throttled(_until_reset(answer.headers, now), code)
     if answer.status == 404:
         return ItemGone(code or "not found")
-    if answer.status == 403:  # a plan that does not cover it, for one, is no loss of access
+    if answer.status == 401 and code not in OTHER_WORKSPACE:
+        return VendorUnavailable(f"answered 401 {code}".strip())
+    if answer.status in {401, 403}:  # a plan that does not cover it, for one, is no loss of access
         return ItemFailed(FORBIDDEN if code in OTHER_WORKSPACE else "refused", code)
     if answer.status >= 500:
         return VendorUnavailable(f"answered {answer.status}")
@@ -82,6 +87,8 @@ class ClickUpClient(VendorClient):
             api=place.endpoints["api"],
             classify=lambda answer: classify(answer, place.clock()),
             bearer="",
+            renewable=False,
+            refuses_token=lambda answer: answer.status == 401 and error_code(answer) in BAD_TOKEN,
         )
         self._http = place.http
 
@@ -97,12 +104,6 @@ class ClickUpClient(VendorClient):
             raise ItemGone("the attachment is not there any more")
         if answer.status >= 400:
             raise ItemFailed("download_failed", f"the download address answers {answer.status}")
-        return answer
-
-    async def _once(self, ask: Callable[[str], Awaitable[Answer]], token: str, cost: float) -> Answer:
-        answer = await super()._once(ask, token, cost)
-        if answer.status == 401 and error_code(answer) in OTHER_WORKSPACE:
-            return replace(answer, status=403)
         return answer
 
 

@@ -66,7 +66,9 @@ def _seconds(text: str, now: datetime | None) -> float | None:
 
 
 class VendorClient:
-    """`api` are base URLs the token may be sent to; paths are relative to the first of them."""
+    """`api` are base URLs the token may be sent to; paths are relative to the first of them. `refuses_token` tells a refused
+    token from any other refusal; where tokens are not `renewable`, asking the vault means to declare one dead.
+    """
 
     def __init__(
         self,
@@ -77,6 +79,8 @@ class VendorClient:
         classify: Classify,
         headers: Mapping[str, str] | None = None,
         bearer: str = "Bearer ",
+        renewable: bool = True,
+        refuses_token: Callable[[Answer], bool] = lambda answer: answer.status == 401,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         bases = [api] if isinstance(api, str) else list(api)
@@ -84,6 +88,7 @@ class VendorClient:
         self._base = bases[0].rstrip("/")
         self._origins = {origin(base) for base in bases}
         self._headers, self._bearer, self._pause = dict(headers or {}), bearer, pause
+        self._renewable, self._refuses_token = renewable, refuses_token
 
     def address(self, path_or_link: str) -> str:
         """The URL of a path, or a link the vendor gave – which must lead back to the vendor's own API."""
@@ -174,20 +179,25 @@ class VendorClient:
                     raise
                 await self._pause(_backoff(attempt))
                 continue
-            if answer.status == 401 and origin(answer.url) in self._origins:
+            if self._refuses_token(answer) and origin(answer.url) in self._origins:
                 refusals, attempt = refusals + 1, attempt - 1
-                if refusals == 1:
-                    token = await self._place.tokens.renew(token)
-                elif refusals <= ATTEMPTS:
-                    # The grant was good a moment ago: that alone makes nobody's content disappear.
-                    await self._pause(_backoff(refusals))
-                else:
-                    raise AuthRevoked("the vendor refuses a token that was just renewed")
+                token = await self._after_refusal(token, refusals)
                 continue
             error = self._judge(answer)
             if error is None:
                 return answer
             await self.bear(error, attempt, repeatable=repeatable)
+
+    async def _after_refusal(self, token: str, refusals: int) -> str:
+        """What to ask with next. The grant was good a moment ago: one refusal makes nobody's content disappear."""
+        if self._renewable and refusals == 1:
+            return await self._place.tokens.renew(token)
+        if self._renewable and refusals > ATTEMPTS:
+            raise AuthRevoked("the vendor refuses a token that was just renewed")
+        if not self._renewable and refusals % (ATTEMPTS + 1) == 0:
+            return await self._place.tokens.renew(token)  # consent given anew meanwhile, or the end
+        await self._pause(_backoff(min(refusals, ATTEMPTS)))
+        return token
 
     def _judge(self, answer: Answer) -> ConnectorError | None:
         """The addresses downloads lead to know nothing of the API's errors: their refusals mean that a ticket is stale."""

@@ -237,7 +237,7 @@ class ClickUpWorld(World):
             }
             return error(429, "Rate limit reached", "APP_002", {} if options.get("bare") else headers)
         if fault.kind == "unauthorized":
-            return error(401, "Token invalid", "OAUTH_025")
+            return error(401, "Token invalid", str(options.get("code", "OAUTH_025")))
         return error(int(options.get("status", 500)), "Internal Server Error", "ITEM_000")
 
 

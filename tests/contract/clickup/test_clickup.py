@@ -21,6 +21,7 @@ from connectors.kit.contract import (
     ListingDue,
     Page,
     Throttled,
+    VendorUnavailable,
 )
 from connectors.kit.http import Answer
 from connectors.sandbox.server import RunningSandbox
@@ -201,6 +202,22 @@ async def test_what_goes_wrong_has_a_name(desk: Desk) -> None:
     desk.control.revoke()
     with pytest.raises(AuthRevoked):
         await desk.round()
+
+
+async def test_one_refusal_does_not_make_a_token_dead(desk: Desk) -> None:
+    desk.control.create("task", name="one")
+    desk.control.fault("unauthorized", times=3)
+    assert items_of(await desk.round())
+    desk.control.fault("unauthorized", times=1, code="OAUTH_077")
+    assert items_of(await desk.round())
+    desk.control.fault("unauthorized", times=None, code="OAUTH_017")
+    with pytest.raises(VendorUnavailable):
+        await desk.round()
+    desk.control.clear_faults()
+    desk.control.fault("unauthorized", times=None)
+    with pytest.raises(AuthRevoked):
+        await desk.round()
+    desk.control.clear_faults()
 
 
 async def test_a_task_nobody_can_read_costs_itself(desk: Desk) -> None:
