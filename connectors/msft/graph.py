@@ -43,21 +43,22 @@ LOST_CODES = frozenset(
 DENIED_CODES = frozenset(
     {"accessDenied", "ErrorAccessDenied", "Authorization_RequestDenied", "Forbidden", "AccessDenied"}
 )
+UNDERSTOOD = THROTTLED_CODES | LOST_CODES | DENIED_CODES
 DEFAULT_WAIT = 10.0
 
 Record = Mapping[str, Any]
 
 
 def error_code(body: Any) -> str:
-    """The deepest code: the outer ones only say what kind of trouble it is."""
+    """The deepest code we understand: new ones may appear below it at any time. Without one the deepest there is."""
     error = body.get("error") if isinstance(body, dict) else None
-    code = ""
+    codes: list[str] = []
     while isinstance(error, dict):
         found = error.get("code")
         # Throttled answers repeat the status as the inner code.
-        code = found if isinstance(found, str) and found and not found.isdigit() else code
+        codes += [found] if isinstance(found, str) and found and not found.isdigit() else []
         error = error.get("innerError") or error.get("innererror")
-    return code
+    return next((code for code in reversed(codes) if code in UNDERSTOOD), codes[-1] if codes else "")
 
 
 def classify(answer: Answer) -> ConnectorError | None:

@@ -345,7 +345,8 @@ class MicrosoftWorld(World):
             code = options.get("code", "TooManyRequests" if status == 429 else "serviceNotAvailable")
             error = GraphError(status, code, "Please retry again later.", inner=str(status))
         else:
-            error = GraphError(int(options.get("status", 500)), options.get("code", "generalException"))
+            status, code = int(options.get("status", 500)), options.get("code", "generalException")
+            error = GraphError(status, code, inner=options.get("inner"))
         if "/oauth2/" in request.url.path:
             body: Any = {"error": "temporarily_unavailable", "error_description": "AADSTS90055: throttled"}
         else:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from connectors.kit.contract import ItemFailed, ItemGone, Throttled, VendorUnavailable
+from connectors.kit.contract import CursorLost, ItemFailed, ItemGone, Throttled, VendorUnavailable
 from tests.contract.msft.account import ADA, Account, Mirror
 from tests.fixtures.sandboxes import Control
 
@@ -269,6 +269,25 @@ async def test_lost_access_is_told(account: Account, msft_control: Control, site
     msft_control.edit(shared, share=[ADA])
     await mirror.sync()
     assert mirror.names() == {"a.txt", "b.txt"}
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "error"),
+    [
+        (404, "SyncStateNotFound", CursorLost),
+        (400, "resyncRequired", CursorLost),
+        (503, "activityLimitReached", Throttled),
+    ],
+)
+async def test_a_code_nobody_knows_inside_one_we_know_changes_nothing(
+    account: Account, msft_control: Control, site: dict[str, Any], status: int, code: str, error: type
+) -> None:
+    put(msft_control, site, "a.txt")
+    mirror = Mirror(account.surface("sharepoint"))
+    await mirror.sync()
+    msft_control.fault("server_error", status=status, code=code, inner="brandNew", path="delta", times=None)
+    with pytest.raises(error):
+        [page async for page in account.surface("sharepoint").pages(mirror.cursor, "delta")]
 
 
 async def test_a_locked_site_keeps_what_it_has(

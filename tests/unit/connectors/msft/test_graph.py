@@ -88,6 +88,20 @@ def test_no_message_of_the_vendors_is_repeated() -> None:
         ({"error": {"code": "a", "innerError": {"code": "b", "innererror": {"code": "c"}}}}, "c"),
         ({"error": {"code": "TooManyRequests", "innerError": {"code": "429"}}}, "TooManyRequests"),
         ({"error": {"code": "a", "innerError": {"date": "x"}}}, "a"),
+        ({"error": {"code": "SyncStateNotFound", "innerError": {"code": "new"}}}, "SyncStateNotFound"),
+        (
+            {
+                "error": {
+                    "code": "a",
+                    "innerError": {"code": "activityLimitReached", "innererror": {"code": "c"}},
+                }
+            },
+            "activityLimitReached",
+        ),
+        (
+            {"error": {"code": "accessDenied", "innerError": {"code": "quotaLimitReached"}}},
+            "quotaLimitReached",
+        ),
         ({"error": {"code": None}}, ""),
         ({"error": "text"}, ""),
         ({}, ""),
