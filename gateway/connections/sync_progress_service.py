@@ -70,7 +70,7 @@ def _surface(source: Row[Any], counts: dict[tuple[str, str], int], now: datetime
         last_error=source.last_error,
         waits_for=waits if source.connection_state == "active" else None,
         waits_until=source.waits_until if waits == "vendor" else None,
-        done=(not listing and left == 0) or waits == "consent",
+        done=(not listing and left == 0 and not source.at_work) or waits == "consent",
     )
 
 

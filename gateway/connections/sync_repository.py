@@ -12,10 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from gateway.db import tenant_of
 
 _LIVE = "status IN ('pending', 'extracted', 'embedding')"
-# Of a data source `s`: whether a sync is under way or planned, and until when the vendor wants to be left alone.
+# Of a data source `s`: whether a sync is planned, whether one is due or at work, and until when the vendor wants to be left alone.
+_SYNCS = f"""
+FROM job j WHERE j.mandate_id = s.mandate_id AND j.dedupe_key = 'sync:' || s.id::text AND j.{_LIVE}
+"""
 ERRANDS = f"""
-EXISTS (SELECT FROM job j WHERE j.mandate_id = s.mandate_id AND j.dedupe_key = 'sync:' || s.id::text
-    AND j.{_LIVE}) AS asked_for,
+EXISTS (SELECT {_SYNCS}) AS asked_for,
+EXISTS (SELECT {_SYNCS} AND (j.lease_until IS NOT NULL OR j.run_after <= now())) AS at_work,
 (SELECT max(j.run_after) FROM job j WHERE j.mandate_id = s.mandate_id
     AND j.dedupe_key IN ('sync:' || s.id::text, 'fetch:' || s.id::text) AND j.{_LIVE}
     AND j.reason = 'throttled' AND j.lease_until IS NULL AND j.run_after > now()) AS waits_until

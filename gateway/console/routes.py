@@ -55,6 +55,7 @@ async def home(visit: Member) -> HTMLResponse:
     syncing = [
         {"surface": source.surface, "items": source.items, "indexed": source.indexed, "id": connection.id}
         | {"waits_until": source.waits_until, "authority": connection.authority}
+        | {"account": connection.account_email or connection.account_name or ""}
         for connection in connections
         for source in connection.sources
         if connection.status == "active" and not connection.paused and _is_moving(source)
