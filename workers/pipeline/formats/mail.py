@@ -22,6 +22,9 @@ DEEPEST = 50
 MOST_ATTACHMENTS = 100
 ATTACHMENT_BYTES = 64 << 20  # of one message, together
 _CALENDAR = "text/calendar"
+_WORD = re.compile(r"\w{2,}")
+_SIGNATURE = "-- "
+_LONGEST_STUB = 2_000  # characters; of a longer one it is seen without reading the page
 _HEADERS = ("Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Date")
 
 
@@ -111,7 +114,7 @@ def _header(message: Message, name: str) -> str:
 
 
 def _bodies(message: EmailMessage) -> Iterator[tuple[str, EmailMessage]]:
-    """(part number, part) of what is to be read; of alternatives the plain one, unless it is empty."""
+    """(part number, part) of what is to be read; of alternatives the plain one, unless it is empty or a stub."""
     stack: list[tuple[str, EmailMessage]] = [("1", message)]
     while stack:
         number, part = stack.pop()
@@ -140,7 +143,27 @@ def _alternative(parts: list[tuple[str, EmailMessage]]) -> list[tuple[str, Email
     ]
     others = [(n, p) for n, p in parts if p.get_content_type() != "text/plain"]
     pages = [(n, p) for n, p in others if p.get_content_type() != _CALENDAR]
+    if texts and pages and _is_stub(texts[0][1], pages[-1][1]):
+        return pages[-1:]
     return texts[:1] or pages[-1:] or others[-1:]
+
+
+def _is_stub(text: EmailMessage, page: EmailMessage) -> bool:
+    """`Your program shows no HTML`: a plain part without most of the page's words, which are not just a few beside its own."""
+    plain_words = _words(text, html=False)
+    draft = Draft({})
+    try:
+        for part in page.walk():
+            if part.get_content_type() == "text/html" and not _is_attachment(part):
+                html = _words(part, html=True)
+                if len(plain_words) > max(len(html), _LONGEST_STUB):
+                    return False
+                web.write(draft, html, paths=False)
+    except TaskFailed:
+        return False
+    said = set(_WORD.findall(plain_words.lower()))
+    shown = set(_WORD.findall(draft.finish().text.lower()))
+    return len(shown - said) > len(shown) / 2 and len(shown) > len(said) / 2
 
 
 def _is_attachment(part: EmailMessage) -> bool:
@@ -200,4 +223,31 @@ def _bytes(part: EmailMessage) -> bytes:
 def _words(part: EmailMessage, *, html: bool) -> str:
     charset = part.get_content_charset()
     source = Source(_bytes(part), part.get_content_type(), None, charset)
-    return web.decode(source) if html else plain.clean(plain.decode(source))
+    if html:
+        return web.decode(source)
+    words = plain.clean(plain.decode(source))
+    return _joined(words, part) if _parameter(part, "format") == "flowed" else words
+
+
+def _parameter(part: EmailMessage, name: str) -> str:
+    try:
+        return str(part.get_param(name) or "").lower()
+    except (LookupError, ValueError, AttributeError, IndexError, TypeError):
+        return ""
+
+
+def _joined(flowed: str, part: EmailMessage) -> str:
+    """Lines that end in a blank go on in the next (RFC 3676); with `delsp` the blank itself was put there, even in a word."""
+    put_there = _parameter(part, "delsp") == "yes"
+    lines: list[tuple[str, list[str]]] = []
+    goes_on = False
+    for line in flowed.split("\n"):
+        words = line.lstrip(">")
+        quoted = ">" * (len(line) - len(words))
+        words = words.removeprefix(" ")
+        flows = words.endswith(" ") and words != _SIGNATURE
+        if not goes_on or words == _SIGNATURE or lines[-1][0] != quoted:
+            lines.append((quoted, []))
+        lines[-1][1].append(words[:-1] if flows and put_there else words)
+        goes_on = flows
+    return "\n".join(f"{quoted} {''.join(words)}" if quoted else "".join(words) for quoted, words in lines)

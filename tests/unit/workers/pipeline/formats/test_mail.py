@@ -39,3 +39,43 @@ def test_a_subject_that_is_not_encoded_is_taken_for_western():
         FORMATS["eml"],
     )
     assert read.text.startswith("Subject: Rückruf für Größe 5\n")
+
+
+_INVOICE = "<h1>Invoice 4711</h1><p>Two pumps of the Nord series, due on 30 June: EUR 1280.</p>"
+
+
+@pytest.mark.parametrize("related", [False, True])
+def test_a_plain_part_that_only_says_look_elsewhere_leaves_the_word_to_the_page(related: bool):
+    stub = "Your mail program does not support HTML. View in your browser: https://example.org/v/1"
+    page = ("text/html", _INVOICE)
+    if related:
+        page = ("multipart/related; boundary=c", f"--c\r\nContent-Type: text/html\r\n\r\n{_INVOICE}\r\n--c--")
+    said = mail(("text/plain", stub), page)
+    assert said == "Invoice 4711\nTwo pumps of the Nord series, due on 30 June: EUR 1280."
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<h1>Invoice 4711</h1><p>Two pumps, due on 30 June.</p><p>Imprint. Unsubscribe.</p>",
+        "<p>View in your browser</p>",
+        "<p hidden>many words that nobody sees of this page at all</p><p>Invoice</p>",
+        "<div>" * 3_000,
+    ],
+)
+def test_a_plain_part_that_says_what_the_page_says_is_read(page: str):
+    plain = "Invoice 4711\r\n\r\nTwo pumps, due on 30 June."
+    assert mail(("text/plain", plain), ("text/html", page)) == plain.replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "written", "read"),
+    [
+        ("; format=flowed; delsp=yes", "A long lin \ne.\n> quot \n> ed\nanswer", "A long line.\n> quoted\nanswer"),
+        ("; format=flowed", "A long \nline.\n>> one \n> two\n from\n-- \nAnna", "A long line.\n>> one \n> two\nfrom\n-- \nAnna"),
+        ("", "A list: \nof two", "A list: \nof two"),
+    ],
+)  # fmt: skip
+def test_lines_that_flow_are_one(parameters: str, written: str, read: str):
+    data = f"From: a@b\nContent-Type: text/plain{parameters}\n\n{written}"
+    assert extract(Source(data.encode(), "message/rfc822"), FORMATS["eml"]).text.split("\f")[1] == read
