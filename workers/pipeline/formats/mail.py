@@ -6,6 +6,7 @@ with Outlook's own format (`outlook.py`).
 
 import email
 import email.policy
+import re
 from collections.abc import Iterator
 from email.message import EmailMessage, Message
 from typing import Any, cast
