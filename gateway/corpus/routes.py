@@ -3,13 +3,14 @@
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import ValidationError
+from starlette.datastructures import FormData
 from starlette.datastructures import UploadFile as FormFile
 
 from gateway.corpus import blob_repository, erasure, repository, service
@@ -89,6 +90,19 @@ async def _keep(
     return BlobOut(blob=f"sha256:{digest.hex()}", size=size, mime_type=mime_type)
 
 
+def _check_form(form: FormData, once: Sequence[str], often: Sequence[str] = ()) -> None:
+    """A field nobody knows, or a second file, would be left out without a word."""
+    wrong: list[tuple[str, str, str]] = []
+    for name in form:
+        if name not in (*once, *often):
+            known = ", ".join((*once, *often))
+            wrong.append((name, f"There is no such field here; known are {known}", "extra_forbidden"))
+        elif name in once and len(form.getlist(name)) > 1:
+            wrong.append((name, "It may be there once", "too_long"))
+    if wrong:
+        raise fields_invalid({"loc": ("body", name), "msg": said, "type": kind} for name, said, kind in wrong)
+
+
 @router.post("/blobs", status_code=201, openapi_extra={"requestBody": _BYTES})
 async def upload_blob(request: Request, principal: Writer) -> BlobOut:
     """Keeps the request body, or the `file` of a form, as a blob that a later ingestion of yours may refer to."""
@@ -98,6 +112,7 @@ async def upload_blob(request: Request, principal: Writer) -> BlobOut:
         file = form.get("file")
         if not isinstance(file, FormFile):
             raise fields_invalid([{"loc": ("body", "file"), "msg": "Field required", "type": "missing"}])
+        _check_form(form, ("file",))
         return await _keep(request, principal, _pieces(file), file.filename)
 
 
@@ -115,6 +130,7 @@ async def upload_file(
     neutralize: Annotated[bool, Form()] = False,
 ) -> IngestionHandle:
     """Uploads one file and asks for it to be searchable. Without `sourceId` its content names it."""
+    _check_form(await request.form(), ("file", "sourceId", "title", "scope", "neutralize"), ("tags",))
     kept = await _keep(request, principal, _pieces(file), file.filename)
     try:
         wanted = IngestionRequest(

@@ -435,3 +435,19 @@ async def test_a_receipt_says_whether_anything_was_there(client, mandate, owner,
             await bench.drain(owner)
         answer = asked.result()
         assert (answer.status_code, answer.json()["status"], answer.json()["found"]) == (200, "done", found)
+
+
+async def test_a_form_field_nobody_knows_and_a_second_file_are_refused_by_name(client, mandate):
+    one, other = ("file", ("a.txt", b"Some text.")), ("file", ("b.txt", b"Another."))
+    for path, files, data, field in (
+        ("/v1/files", [one], {"tag": "a"}, "body.tag"),
+        ("/v1/files", [one, other], {}, "body.file"),
+        ("/v1/files", [one, ("more", ("b.txt", b"Another."))], {}, "body.more"),
+        ("/v1/files", [one], {"title": ["a", "b"]}, "body.title"),
+        ("/v1/blobs", [one, other], {}, "body.file"),
+        ("/v1/blobs", [one], {"title": "a"}, "body.title"),
+    ):
+        answer = await client.post(path, files=files, data=data, headers=mandate.auth())
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.text
+    taken = await client.post("/v1/files", files=[one], data={"tags": ["a", "b"]}, headers=mandate.auth())
+    assert taken.status_code == 202
