@@ -72,7 +72,8 @@ async def test_ten_thousand_rows_under_load_without_a_failed_read(db, mandate, o
     assert await rotate(db, both) == 0
 
 
-async def test_the_command_rotates(scratch, tmp_path):
+@pytest.mark.parametrize("kept", [False, True], ids=["in the environment", "in the data folder"])
+async def test_the_command_rotates(scratch, tmp_path, kept):
     from gateway.db import Database
     from tests.fixtures.tenants import make_mandate
 
@@ -82,11 +83,14 @@ async def test_the_command_rotates(scratch, tmp_path):
         [connection_id] = await fill(db, Vault(SECRET_KEY), mandate, 1)
         where = {
             "CATCHMENT_DATABASE_URL": scratch.runtime_url,
-            "CATCHMENT_SECRET_KEY": NEW_KEY,
+            "CATCHMENT_SECRET_KEY": "" if kept else NEW_KEY,
             "CATCHMENT_PREVIOUS_SECRET_KEYS": SECRET_KEY,
             "CATCHMENT_DATA_DIR": str(tmp_path),
         }
-        done = await asyncio.to_thread(preloaded.run, "secrets", "rotate", **where)
+        (tmp_path / "secrets").mkdir()
+        (tmp_path / "secrets" / "secret_key").write_text(NEW_KEY if kept else "a key that is not used here")
+        options = ("secrets", "rotate", "--data-dir", str(tmp_path))
+        done = await asyncio.to_thread(preloaded.run, *options, **where)
         assert done.returncode == 0, done.stderr
         assert "1 values are sealed with the current key now." in done.stdout
         async with db.tenant_session(mandate.id) as session:
