@@ -22,6 +22,7 @@ A class's docstring is its title; `detail` says what happened this time and what
 clients branch on it. Everything is rendered as RFC 9457 problem+json by `gateway/app.py`.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 
@@ -67,14 +68,33 @@ class FieldsInvalid(InvalidRequest):
     status = 422
 
 
+_FORMS: dict[str, str] = {}
+
+
+def of_form(pattern: str, words: str) -> str:
+    """A pattern, with what is said to people instead of it: `must be …`."""
+    _FORMS[pattern] = words
+    return pattern
+
+
 def fields_invalid(errors: Any) -> FieldsInvalid:
     """Says which field and why; never repeats what was sent, because that may be a secret."""
-    found = [
-        {"field": ".".join(str(part) for part in one["loc"]), "message": one["msg"], "type": one["type"]}
-        for one in errors
-    ]
+    found = [{"field": _field(one["loc"]), "message": _message(one), "type": one["type"]} for one in errors]
     first = f"{found[0]['field']}: {found[0]['message']}" if found else ""
     return FieldsInvalid(first, errors=found)
+
+
+def _field(loc: Sequence[Any]) -> str:
+    """Which of several forms a field has is in its place twice: once as its name, once as the form's."""
+    pairs = zip(loc, (None, *loc), strict=False)
+    parts = [part for part, before in pairs if part != before or isinstance(part, int)]
+    return ".".join(map(str, parts))
+
+
+def _message(error: Any) -> str:
+    if error["type"] == "string_pattern_mismatch":
+        return f"must be {_FORMS.get(error['ctx']['pattern'], 'of the form that this field takes')}"
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 class ContentInvalid(InvalidRequest):

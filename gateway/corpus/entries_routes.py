@@ -19,14 +19,14 @@ from gateway.corpus.entries_schemas import (
     EntryTotals,
 )
 from gateway.corpus.schemas import ReceiptOut
-from gateway.errors import ContentInvalid, NotFound
+from gateway.errors import ContentInvalid, NotFound, of_form
 from gateway.http import Cursor, Db, Limit
 from gateway.tenancy.access import Reader, Writer
 from gateway.wire import EndMoment, Moment, decode_cursor, encode_cursor
 
 router = APIRouter(tags=["entries"])
 
-NO_NUL = r"^[^\x00]*$"
+NO_NUL = of_form(r"^[^\x00]*$", "without NUL characters")
 
 
 @router.post("/entries", status_code=202, responses={200: {"model": EntryAnswer}})

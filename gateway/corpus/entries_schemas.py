@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from gateway.errors import of_form
 from gateway.ingestion.schemas import Outcome, Scope, ShortText
 from gateway.insights.schemas import no_nul
 from gateway.wire import Metadata, TagName, Wire
@@ -18,7 +19,7 @@ Tag = Annotated[
     TagName, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(no_nul)
 ]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
-Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+Text = Annotated[str, StringConstraints(min_length=1, pattern=of_form(r"\S", "more than white space"))]
 
 
 class EntryIn(Wire):

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, field_validator, model_validator
 
+from gateway.errors import of_form
 from gateway.wire import JsonObject, Metadata, TagName, Wire, storable
 
 SourceKind = Literal[
@@ -28,9 +29,11 @@ LIVE_STATUSES = ("pending", "extracted", "embedding")
 
 ShortText = Annotated[str, StringConstraints(max_length=2000)]
 Identifier = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-MimeType = Annotated[
-    str, StringConstraints(to_lower=True, pattern=r"^[\w.+-]+/[\w.+-]+(\s*;.*)?$", max_length=200)
-]
+_MIME_TYPE = of_form(r"^[\w.+-]+/[\w.+-]+(\s*;.*)?$", "a media type such as text/plain")
+_BLOB = of_form(r"^sha256:[0-9a-f]{64}$", "sha256: and 64 hexadecimal digits, as POST /v1/blobs answers")
+_LANGUAGE = of_form(r"^[a-z]{2}$", "a language of two letters, such as en")
+
+MimeType = Annotated[str, StringConstraints(to_lower=True, pattern=_MIME_TYPE, max_length=200)]
 
 
 class TextContent(Wire):
@@ -54,7 +57,7 @@ class BytesContent(Wire):
 
 
 class BlobContent(Wire):
-    blob: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+    blob: Annotated[str, StringConstraints(pattern=_BLOB)]
 
     def sha256(self) -> bytes:
         return bytes.fromhex(self.blob.removeprefix("sha256:"))
@@ -126,7 +129,7 @@ class IngestionRequest(Wire):
     title: ShortText = ""
     uri: Annotated[str, StringConstraints(max_length=8000)] | None = None
     mime_type: MimeType | None = None
-    language: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")] | None = None
+    language: Annotated[str, StringConstraints(pattern=_LANGUAGE)] | None = None
     type: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
     tags: list[TagName] = Field(default_factory=list, max_length=200)
     metadata: Metadata = Field(default_factory=dict)

@@ -7,15 +7,22 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
 
+from gateway.errors import of_form
 from gateway.ingestion.schemas import SourceKind
 from gateway.wire import Wire
 
 Role = Literal["owner", "admin", "member"]
 Scope = Literal["read", "write", "admin", "act_as", "operator"]
-Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+_SLUG = of_form(
+    r"^[a-z0-9][a-z0-9-]{0,62}$", "at most 63 lower-case letters, digits and dashes, such as acme"
+)
+_EMAIL = of_form(r"^[^@\s]+@[^@\s]+$", "an address such as ada@example.org")
+_LOCALE = of_form(r"^[a-z]{2}(-[A-Z]{2})?$", "a language such as en or de-CH")
+
+Slug = Annotated[str, StringConstraints(pattern=_SLUG)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Email = Annotated[
-    str, StringConstraints(strip_whitespace=True, to_lower=True, pattern=r"^[^@\s]+@[^@\s]+$", max_length=320)
+    str, StringConstraints(strip_whitespace=True, to_lower=True, pattern=_EMAIL, max_length=320)
 ]
 
 
@@ -60,7 +67,7 @@ class MandatePatch(Wire):
 class UserIn(Wire):
     email: Email
     display_name: Name
-    locale: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[A-Z]{2})?$")] = "en"
+    locale: Annotated[str, StringConstraints(pattern=_LOCALE)] = "en"
     timezone: Zone = "UTC"
     role: Role = "member"
 
@@ -76,7 +83,7 @@ class UserOut(Wire):
 
 class UserPatch(Wire):
     display_name: Name | None = None
-    locale: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[A-Z]{2})?$")] | None = None
+    locale: Annotated[str, StringConstraints(pattern=_LOCALE)] | None = None
     timezone: Zone | None = None
 
 

@@ -1,11 +1,19 @@
 """The error tree is what its docstring draws, and what clients branch on stays stable."""
 
+import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel, SecretStr, ValidationError
 
 import gateway.errors
-from gateway.errors import CatchmentError, NotFound, all_error_types
+from gateway.app import create_app
+from gateway.errors import CatchmentError, NotFound, _message, all_error_types, fields_invalid
+from gateway.ingestion.schemas import IngestionRequest
+from gateway.settings import Settings
+from gateway.tenancy.schemas import UserIn
 
 OURS = [kind for kind in all_error_types() if kind.__module__ == "gateway.errors"]
 
@@ -52,3 +60,38 @@ def test_every_error_has_a_sentence_and_renders_as_a_problem(kind: type[Catchmen
 
 def test_without_a_detail_the_title_speaks() -> None:
     assert NotFound().detail == NotFound.title()
+
+
+def _refused(model: type[BaseModel], **fields: Any) -> dict[str, str]:
+    with pytest.raises(ValidationError) as caught:
+        model.model_validate(fields)
+    return {one["field"]: one["message"] for one in fields_invalid(caught.value.errors()).extra["errors"]}
+
+
+def test_people_are_told_what_a_field_takes_and_not_how_we_look() -> None:
+    user = _refused(UserIn, email="ada", displayName="Ada", locale="English", timezone="Mars")
+    assert user == {
+        "email": "must be an address such as ada@example.org",
+        "locale": "must be a language such as en or de-CH",
+        "timezone": "must be a time zone such as Europe/Zurich",
+    }
+    assert _refused(IngestionRequest, sourceKind="paste", sourceId="a", content={"base64": "%"}) == {
+        "content.base64": "base64 does not decode"
+    }
+
+
+def test_every_pattern_of_the_api_has_its_words(tmp_path: Path) -> None:
+    """A new one is told in words too."""
+    described = create_app(
+        Settings(
+            database_url=SecretStr("postgresql://nobody@localhost/none"),
+            redis_url=SecretStr("redis://localhost"),
+            data_dir=tmp_path,
+        )
+    ).openapi()
+    patterns = set(re.findall(r'"pattern": ("(?:[^"\\\\]|\\\\.)*")', json.dumps(described)))
+    assert len(patterns) >= 5
+    told = [
+        _message({"type": "string_pattern_mismatch", "ctx": {"pattern": json.loads(one)}}) for one in patterns
+    ]
+    assert "must be of the form that this field takes" not in told
