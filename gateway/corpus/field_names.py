@@ -34,6 +34,9 @@ _HEADS = """
     comment comments kommentar commentaire comentario details detail angabe angaben eintrag entry antwort answer réponse respuesta
     beispiel example exemple ejemplo anzahl count menge quantity quantité cantidad default standard einstellung setting field feld champ
     campo parameter option merkmal eigenschaft property attribut attribute result ergebnis résultat resultado
+    saldo balance solde umsatz revenue sales erlös kosten cost costs coût costo ausgaben einnahmen anteil share percent prozent rang
+    rank score punkte points rate quote rechte rights permission permissions berechtigung berechtigungen zugriff access values datentyp
+    datatype pflicht required mandatory erforderlich
     """
 _DESCRIBED = """
     id nr no number nummer numéro número type typ tipo art kategorie category section page seite rule regel policy ticket version status

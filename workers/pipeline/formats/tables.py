@@ -65,11 +65,13 @@ def _are_pairs(rows: Sequence[Sequence[str]]) -> bool:
     names = [cell for row in rows for cell in row[:columns:2] if cell]
     if all(name.endswith(":") for name in names):
         return True
-    below = sum(map(names_a_field, names[len(first[::2]) :]))
-    if below and 2 * (below + sum(map(names_a_field, first[::2]))) >= len(names):
+    known = [names_a_field(name) for name in names]
+    values = [_looks(cell) for row in rows for cell in row[1:columns:2] if cell]
+    # Under a word that is no name there may be numbers of many things, some of them called like fields.
+    needed = 1.0 if not any(values[len(first[1::2]) :]) else 0.5
+    if any(known[len(first[::2]) :]) and sum(known) >= needed * len(known):
         return True
-    values = [cell for row in rows for cell in row[1:columns:2] if cell]
-    return columns == 2 and (_looks(first[1]) == _ADDRESS or len(set(map(_looks, values))) > _WORDS)
+    return columns == 2 and (values[0] == _ADDRESS or len(set(values)) > _WORDS)
 
 
 def _filled(row: Sequence[str]) -> Sequence[str]:

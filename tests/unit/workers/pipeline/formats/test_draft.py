@@ -116,6 +116,13 @@ def test_what_names_the_columns_is_a_head_also_over_names_of_fields(head: list[s
     assert lines_of([head, row]) == [" | ".join(head), named]
 
 
+def test_numbers_below_a_word_have_a_head_although_some_are_called_like_fields():
+    rows = [["Konto", "Bestand"], ["Kasse", "10"], ["Bank", "20"]]
+    assert lines_of(rows)[-1] == "Konto: Bank | Bestand: 20"
+    country = [["Capital", "Bern"], ["Population", "8 902 308"], ["Area", "41 285"]]
+    assert lines_of(country)[-1] == "Area | 41 285"
+
+
 def test_a_head_of_two_rows_names_each_column_by_both():
     head = [["Name", "Score", ""], ["Name", "first", "second"]]
     assert (
