@@ -59,6 +59,11 @@ _PEOPLE = (
     r"kundin|mitarbeiter|mitglied(?:er)?|kontakte?|autoren|benutzer|teilnehmer|empfänger|absender|utilisateurs?|personnes?|"
     r"auteurs?|salariés?|usuarios?|personas?|clientes?|empleados?|contactos?|autores"
 )
+_SOMEBODY = (
+    r"author|owner|assignee|reporter|creator|editor|customer|client|employee|patient|recipient|sender|applicant|candidate|manager|"
+    r"(?:created|modified|updated|uploaded|sent|signed|approved|reviewed)[ _]?by|autor(?:in)?|verfasser(?:in)?|kund(?:e|in)|"
+    r"mitarbeiter(?:in)?|empfänger(?:in)?|absender(?:in)?|ansprechpartner(?:in)?|(?:sach)?bearbeiter(?:in)?|auteur|cliente?"
+)
 # A name of anything, where nothing else says whose: these words are in what is built, sold or found on a map.
 _THING_WORDS = """
     Build Test Tests Testing Run Deploy Install Check Lint Publish Release Docker Setup Set Create Update New Default Visual
@@ -76,10 +81,10 @@ _VALUE_SIGN = rf"""{_QUOTE}[ \u00a0\u202f\t]{{0,4}}[:|=]{_QUOTE}[ \u00a0\t]{{0,2
 _LABELLED = re.compile(
     rf"""(?:[\n|;\t]|\n[^\n|:]{{1,40}}:[ ])[ \t>*\-•#|"'_`{{]{{0,12}}(?:{_LABEL_ANY}){_VALUE_SIGN}(?P<value>{_FULL}){_END}"""
 )
-# As JSON and XML write it and read here: `users.name: …`, `author@name: …`, `{{"name": "…"`.
+# As JSON, XML and metadata write it and read here: `users.name: …`, `author@name: …`, `{"name": "…"`, `author: …`.
 _NAMED = re.compile(
-    rf"""(?:\n|[{{,][ ]{{0,2}}(?=["']))["'{{ ]{{0,4}}(?:(?:[\w\-]{{1,40}}[.@]){{0,6}}(?P<whose>(?i:{_PEOPLE})[.@])|(?P<nobody>))"""
-    rf"""name["']?[ ]?:[ ]?["']?(?P<value>{_FULL}){_END}"""
+    rf"""(?:\n|[{{,][ ]{{0,2}}(?=["']))["'{{ ]{{0,4}}(?:(?:[\w\-]{{1,40}}[.@]){{0,6}}(?P<whose>(?i:{_PEOPLE})[.@])|)"""
+    rf"""(?:name|(?i:{_SOMEBODY}))["']?[ ]?:[ ]?["']?(?P<value>{_FULL}){_END}"""
 )
 _LIKE_ANYTHING = re.compile(r"\d|[A-Z]{2}|[a-z][A-Z]")
 # `Name` alone may be anything's; beside a first name it is the last one.
@@ -127,7 +132,7 @@ _TITLES = (
 )  # fmt: skip
 _DISPLAYED = re.compile(rf"(?<![\w.])(?P<value>{_FULL}|{_WORD}, {_WORD})[\"']?[ \u00a0]?<[^<>@\s]{{1,64}}@")
 _FIRM = re.compile(
-    r"\b(?:GmbH|AG|KG|SE|Corp|Holding|Group|Gruppe|Stiftung|Verein|Genossenschaft|Bank|Versicherung|Inc|Ltd|LLC|SA|SARL|SL|Team|Support|Abteilung|Service|Kundenservice|Équipe|Equipo|Department)\b"
+    r"\b(?:Engineering|Operations|Development|Entwicklung|Marketing|Finance|Vertrieb|Sales|Buchhaltung|Einkauf|GmbH|AG|KG|SE|Corp|Holding|Group|Gruppe|Stiftung|Verein|Genossenschaft|Bank|Versicherung|Inc|Ltd|LLC|SA|SARL|SL|Team|Support|Abteilung|Service|Kundenservice|Équipe|Equipo|Department)\b"
 )
 
 
@@ -137,7 +142,7 @@ def find_names(text: str, low: str) -> Iterator[Span]:
         for match in pattern.finditer(lined):
             if _is_name(match):
                 yield Span(match.start("value") - 1, match.end("value") - 1, "person")
-    for match in _NAMED.finditer(lined) if "name" in text else ():
+    for match in _NAMED.finditer(lined):
         if _is_name(match) and (match["whose"] or _is_nobody_else(match["value"])):
             yield Span(match.start("value") - 1, match.end("value") - 1, "person")
     for pattern, at, before in (

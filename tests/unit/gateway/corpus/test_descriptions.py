@@ -49,6 +49,16 @@ def test_a_name_says_what_its_value_is() -> None:
     assert (masked["metadata"]["pages"], masked["metadata"]["kind"]) == (12, "letter")
 
 
+def test_who_wrote_it_goes_from_the_metadata_too() -> None:
+    fields = {
+        "metadata": {"author": "Anna Muster", "modifiedBy": "Beat Muster", "department": "Annual Reports"}
+    }
+    told = words(personal_data=True).masked(fields)["metadata"]
+    assert [told[name].startswith("[person:") for name in ("author", "modifiedBy")] == [True, True]
+    assert told["department"] == "Annual Reports"
+    assert words().masked(fields) == {}
+
+
 def test_an_address_keeps_its_way_and_loses_its_secret() -> None:
     token = SHAPES["github_token"]
     masked = words(personal_data=True).masked(

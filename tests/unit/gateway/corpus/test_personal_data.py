@@ -65,6 +65,7 @@ def test_numbers_side_by_side_are_told_apart():
         "gpu.name: Tesla V100",
         "Vorname | Nachname | Geburtsdatum",
         "Kontakt: Siehe Anhang",
+        "owner: Platform Engineering",
         "Kunde: Muster AG",
         "Reisepass 12.03.2025 verlängern",
         "Am Montag 7, 2026 Januar",
