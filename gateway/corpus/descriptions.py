@@ -59,6 +59,7 @@ class Descriptions:
                 if not found:
                     break
                 text = self._put(text, found, lambda span, value: (span.kind, canonical(span.kind, value)))
+                text = self._without_secrets(text)
         return text
 
     def _without_secrets(self, text: str) -> str:

@@ -59,6 +59,12 @@ def test_who_wrote_it_goes_from_the_metadata_too() -> None:
     assert words().masked(fields) == {}
 
 
+def test_a_secret_that_shows_once_personal_data_are_masked_goes_in_the_same_look() -> None:
+    text = "API key | 044 268 12 12\nValue | Passwort\nKennwort | anna"
+    masked = words(personal_data=True).text(text)
+    assert words(personal_data=True).text(masked) == masked
+
+
 def test_an_address_keeps_its_way_and_loses_its_secret() -> None:
     token = SHAPES["github_token"]
     masked = words(personal_data=True).masked(
