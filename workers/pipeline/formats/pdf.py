@@ -45,6 +45,7 @@ _LINES_ASKED = 20
 _WORD_BREAKS = re.compile("[\ufffe\x02]")
 # What follows the hyphen of a word that is said in full only later: Nord- und Ostsee.
 _AND = re.compile(r"(?:und|oder|bzw|sowie|and|or|et|ou|y|o|e)\b")
+_LEFTWARD = re.compile("[\u0590-\u08ff]")  # Hebrew, Arabic and their like
 _LETTERS_BEFORE = re.compile(r"[^\W\d_]*$")
 _LETTERS = re.compile(r"[^\W\d_]*")
 _LONGEST_WORD = 60
@@ -148,7 +149,11 @@ def _page(document: Document, index: int) -> tuple[str, PageRegion, list[float],
         Line(start, end, turned(rectangles(textpage, characters[start], characters[end - 1] + 1), angle))
         for start, end in spans
     ]
-    lines = in_reading_order(lines, lambda start, end: _edges(textpage, characters, start, end, angle))
+    lines = in_reading_order(
+        lines,
+        lambda start, end: _edges(textpage, characters, start, end, angle),
+        left_first=not _LEFTWARD.search(raw),
+    )
     text, runs, kept_lines = _keep(raw, characters, lines, angle)
     region = PageRegion(document, index, OffsetMap(runs), kept_lines)
     return text, region, box, rotation

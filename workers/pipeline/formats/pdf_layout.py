@@ -1,6 +1,7 @@
 """Reading order of a PDF page whose content stream is not in it.
 
-Most pages are in order and stay untouched. A page whose lines jump up or across too often is sorted by cutting it into
+Most pages are in order and stay untouched. On some a block was drawn too late, a headline say, or the left of two columns: it is
+moved as a whole. A page whose lines jump up or across too often is sorted by cutting it into
 bands (at lines as wide as the page) and columns (at gutters that run the whole height of a band), again and again. Rows of
 a table jump across as well; a gutter therefore only counts where both sides are wide enough to be read as text.
 """
@@ -19,6 +20,8 @@ _COLUMN = 0.2  # of the page: narrower is a column of a table
 _FILLED = 0.5  # of its column, by the middle line
 _WELL_FILLED = 0.75  # the same for three columns and more, which rows of a table resemble
 _FEW = 4  # lines; fewer do not show that they are a column
+_ALIKE = 0.6  # width of one column by that of another; narrower is a margin
+_MOST_BLOCKS = 50
 
 
 @dataclass(slots=True)
@@ -35,15 +38,89 @@ class Line:
             self.box = joined(self.boxes)[0]
 
 
-def in_reading_order(lines: list[Line], edges: Callable[[int, int], list[tuple[float, float]]]) -> list[Line]:
-    """The lines, rearranged only if the page looks disordered. `edges` gives left and right of each character."""
+def in_reading_order(
+    lines: list[Line], edges: Callable[[int, int], list[tuple[float, float]]], *, left_first: bool = True
+) -> list[Line]:
+    """The lines, rearranged only if the page looks disordered. `edges` gives left and right of each character, `left_first`
+    is whether its script reads columns from the left.
+    """
     if len(lines) < 2 or not all(line.boxes for line in lines):
         return lines
     pieces = [piece for line in lines for piece in _split_at_gaps(line, edges)]
-    if not _disordered(pieces):
-        return lines
     left, right = min(piece.box[0] for piece in pieces), max(piece.box[2] for piece in pieces)
+    if not _disordered(pieces):
+        return _late_ones_moved(lines, right - left, left_first=left_first)
     return _sorted(pieces, right - left)
+
+
+def _late_ones_moved(lines: list[Line], page_width: float, *, left_first: bool) -> list[Line]:
+    """Blocks that go down the page without a jump, each before the first one that it clearly belongs before."""
+    blocks = _blocks(lines)
+    if not 1 < len(blocks) <= _MOST_BLOCKS:
+        return lines
+    ordered: list[list[Line]] = []
+    for block in blocks:
+        box = _around(block)
+        for place, other in enumerate(ordered):
+            if _is_above(box, other) or (left_first and _is_left(block, other, page_width)):
+                # What stands higher, a title over both columns, stays before it.
+                higher = next((n for n, line in enumerate(other) if not _is_title_of(line.box, box)), 0)
+                ordered[place : place + 1] = filter(None, [other[:higher], block, other[higher:]])
+                break
+        else:
+            ordered.append(block)
+    return [line for block in ordered for line in block]
+
+
+def _blocks(lines: list[Line]) -> list[list[Line]]:
+    blocks = [lines[:1]]
+    for one, other in pairwise(lines):
+        if other.box[1] - one.box[1] > 0.5 * max(one.box[3] - one.box[1], 1):
+            blocks.append([])
+        blocks[-1].append(other)
+    return blocks
+
+
+def _is_above(box: Box, other: list[Line]) -> bool:
+    """Right above, or anywhere above a few lines: they may be the foot of the page."""
+    below = _around(other)
+    return box[1] >= below[3] and (len(other) < _FEW or _share_a_column(box, below))
+
+
+def _is_title_of(line: Box, box: Box) -> bool:
+    return line[1] >= box[3] and _share_a_column(line, box)
+
+
+def _share_a_column(box: Box, other: Box) -> bool:
+    return min(box[2], other[2]) > max(box[0], other[0])
+
+
+def _is_left(block: list[Line], other: list[Line], page_width: float) -> bool:
+    """Whether the two stand beside each other as columns of text, this one on the left."""
+    facing = _level_with(block, _around(other))
+    beside = _level_with(other, _around(facing)) if facing else []
+    if min(len(facing), len(beside)) < _FEW:
+        return False
+    left, right = _around(facing), _around(beside)
+    width, across = left[2] - left[0], right[2] - right[0]
+    return (
+        right[0] >= left[2]
+        and min(width, across) > _ALIKE * max(width, across)
+        and all(_reads_as_text(side, page_width, _FILLED) for side in (facing, beside))
+    )
+
+
+def _level_with(lines: list[Line], box: Box) -> list[Line]:
+    return [line for line in lines if box[1] < (line.box[1] + line.box[3]) / 2 < box[3]]
+
+
+def _around(lines: Sequence[Line]) -> Box:
+    return (
+        min(line.box[0] for line in lines),
+        min(line.box[1] for line in lines),
+        max(line.box[2] for line in lines),
+        max(line.box[3] for line in lines),
+    )
 
 
 def _split_at_gaps(line: Line, edges: Callable[[int, int], list[tuple[float, float]]]) -> list[Line]:

@@ -11,6 +11,7 @@ from tests.unit.workers.pipeline.formats import pdf_files
 from workers.pipeline.chunk import Chunk, chunk
 from workers.pipeline.extract import Source, extract, format_of
 from workers.pipeline.extracted import Extracted
+from workers.pipeline.formats.pdf_layout import Line, in_reading_order
 from workers.pipeline.formats.pdf_region import PageRegion
 
 
@@ -140,6 +141,55 @@ def test_a_title_above_columns_comes_first():
     title, *rest = read(pdf_files.pdf(draw)).text.split("\n")
     assert title.startswith("A title")
     assert rest == body
+
+
+def column(name: str, left: float, width: int = 38, top: float = 720) -> list[tuple[float, float, str]]:
+    words = f"{name} {'word ' * 20}"
+    return [(left, top - 14 * row, f"{row:02}{words}"[:width].strip()) for row in range(20)]
+
+
+HEADLINE = [(72.0, 780.0, "A headline over all of the page, however it was drawn")]
+FOOT = [(72.0, 40.0, "page 7 of 9")]
+LEFT, RIGHT, WHOLE = column("left", 72), column("right", 322), column("whole", 72, 80)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "read_as"),
+    [
+        ([RIGHT, LEFT], [LEFT, RIGHT]),
+        ([HEADLINE, RIGHT, LEFT], [HEADLINE, LEFT, RIGHT]),
+        ([RIGHT, FOOT, LEFT], [LEFT, RIGHT, FOOT]),
+        ([LEFT, RIGHT, HEADLINE], [HEADLINE, LEFT, RIGHT]),
+        ([WHOLE, HEADLINE], [HEADLINE, WHOLE]),
+        ([FOOT, HEADLINE, WHOLE], [HEADLINE, WHOLE, FOOT]),
+        ([FOOT, LEFT, RIGHT], [LEFT, RIGHT, FOOT]),
+        ([RIGHT, HEADLINE, LEFT], [HEADLINE, LEFT, RIGHT]),
+        # in order as they are: a margin beside the text, a box further down on the left
+        ([column("text", 222, 60), column("margin", 72, 20)], None),
+        ([column("upper", 322), column("lower", 72, 38, 420)], None),
+        ([LEFT, RIGHT, FOOT], None),
+    ],
+)
+def test_a_block_that_was_drawn_too_late_is_read_where_it_stands(drawn, read_as):
+    def draw(canvas):
+        for block in drawn:
+            for left, top, text in block:
+                canvas.drawString(left, top, text)
+
+    data = pdf_files.pdf(draw)
+    extracted = read(data)
+    assert extracted.text.split("\n") == [text for block in read_as or drawn for _, _, text in block]
+    for item in chunks_of(extracted):
+        assert sorted(words_in_boxes(data, 1, item.locator["boxes"])) == sorted(item.text.split())
+
+
+def test_where_a_script_reads_from_the_right_the_right_column_stays_first():
+    lines = [
+        Line(number, number + 1, [(left, top, left + 200, top + 8)])
+        for number, (left, top, _) in enumerate([*RIGHT, *LEFT])
+    ]
+    assert in_reading_order(lines, lambda start, end: [], left_first=False) == lines
+    assert in_reading_order(lines, lambda start, end: []) == [*lines[20:], *lines[:20]]
 
 
 def test_rows_of_a_table_stay_rows():
