@@ -16,6 +16,7 @@ _TOKEN = re.compile(
     r"|(?P<width>[_*].)|(?P<digits>General|[0#?][0#?,.]*)|(?P<other>.)",
     re.DOTALL,
 )
+_BLANKS = re.compile(r"\s+")
 _LONGEST = 255  # characters of a code, as a sheet has it
 _PLACES_OF_SHARE = 2
 _TOO_LARGE = 1e15  # to know all its digits
@@ -23,72 +24,70 @@ _TOO_LARGE = 1e15  # to know all its digits
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    pieces: tuple[str, ...]  # literal and digits in turn, beginning and ending with a literal
+    literals: tuple[str, ...]  # around the digits, one more than of these
+    digits: tuple[str, ...]
+    least: int  # places behind the point
     is_share: bool
+    is_code: (
+        bool  # a place for each digit, and a nought where there is none: a postcode, the number of an article
+    )
 
     def text(self, value: float) -> str:
         """What is shown; '' where the value says as much."""
         if not abs(value) < _TOO_LARGE:
             return ""
-        number = Decimal(f"{value:.15g}")
-        shown = self._padded(number) if self.is_code else self._number(number)
-        return " ".join(shown.split())
-
-    @property
-    def is_code(self) -> bool:
-        """A place for each digit, and a nought where there is none: a postcode, the number of an article."""
-        runs = self.pieces[1::2]
-        return sum(map(len, runs)) > 1 and not "".join(runs).strip("0")
-
-    def _padded(self, number: Decimal) -> str:
-        if number != number.to_integral_value():
-            return ""
-        rest = f"{abs(number):f}".zfill(sum(map(len, self.pieces[1::2])))
-        filled: list[str] = []
-        for place in range(len(self.pieces) - 1, -1, -1):
-            words = self.pieces[place]
-            if place % 2:  # digits are filled in from the right; the first of the places take what is left
-                start = len(rest) - len(words) if place > 1 else 0
-                rest, words = rest[:start], rest[start:]
-            filled.append(words)
-        return ("-" if number < 0 else "") + "".join(reversed(filled))
-
-    def _number(self, number: Decimal) -> str:
-        before, digits, after = self.pieces
-        least = digits.partition(".")[2].count("0")
+        if self.is_code:
+            return self._padded(int(value)) if value == int(value) else ""
         if self.is_share:
-            number = round(number * 100, max(least, _PLACES_OF_SHARE))
-        whole, _, places = f"{number:f}".partition(".")
-        places = places.rstrip("0").ljust(least, "0")
-        return f"{before}{whole}{'.' if places else ''}{places}{after}"
+            shown = f"{value * 100:.{max(self.least, _PLACES_OF_SHARE)}f}"
+        else:
+            shown = f"{value:.15g}"
+            if "e" in shown:
+                shown = f"{Decimal(shown):f}"
+        whole, _, places = shown.partition(".")
+        places = places.rstrip("0").ljust(self.least, "0")
+        return f"{self.literals[0]}{whole}{'.' if places else ''}{places}{self.literals[1]}"
+
+    def _padded(self, number: int) -> str:
+        rest = str(abs(number)).zfill(sum(map(len, self.digits)))
+        filled = self.literals[-1]
+        for place in range(len(self.digits) - 1, -1, -1):
+            # Filled in from the right; the first of the places take what is left.
+            start = len(rest) - len(self.digits[place]) if place else 0
+            rest, filled = rest[:start], self.literals[place] + rest[start:] + filled
+        return f"-{filled}" if number < 0 else filled
 
 
 def format_of(code: str) -> NumberFormat | None:
     """None for what shows a number as it is, and for what is beyond this: conditions, fractions, dates, thousands as units."""
-    pieces = [""]
+    literals, digits = [""], list[str]()
     is_share = False
     first = _FIRST.match(code[:_LONGEST])
     for found in _TOKEN.finditer(first[0] if first else ""):
         kind, words = found.lastgroup, found[found.lastgroup or 0]
         if kind == "digits":
-            pieces += [words, ""]
+            digits.append(words)
+            literals.append("")
         elif kind in {"quoted", "escaped", "currency"}:
-            pieces[-1] += words
+            literals[-1] += words
         elif kind == "other":
             if words.isalpha() or words in "/@":
                 return None
             is_share |= words == "%"
-            pieces[-1] += words
+            literals[-1] += words
         elif kind == "bracket" and words[:1] in {"<", ">", "="}:
             return None
-    shown = NumberFormat(tuple(pieces), is_share)
-    return shown if _says_more(shown) else None
+    return _made(literals, digits, is_share=is_share)
 
 
-def _says_more(shown: NumberFormat) -> bool:
-    runs, literals = shown.pieces[1::2], "".join(shown.pieces[::2])
-    if any(run.endswith(",") or ",." in run for run in runs):  # in thousands
-        return False
-    if shown.is_code:
-        return not shown.is_share
-    return len(runs) == 1 and (bool(literals.strip()) or "0" in runs[0].partition(".")[2])
+def _made(literals: list[str], digits: list[str], *, is_share: bool) -> NumberFormat | None:
+    if not digits or any(run.endswith(",") or ",." in run for run in digits):  # in thousands
+        return None
+    places = "".join(digits)
+    is_code = len(places) > 1 and not places.strip("0")
+    least = places.partition(".")[2].count("0")
+    literals = [_BLANKS.sub(" ", words) for words in literals]
+    literals[0], literals[-1] = literals[0].lstrip(), literals[-1].rstrip()
+    if is_share if is_code else len(digits) > 1 or not (least or any(literals)):
+        return None
+    return NumberFormat(tuple(literals), tuple(digits), least, is_share, is_code)

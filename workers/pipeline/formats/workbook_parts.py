@@ -20,10 +20,11 @@ _WORKBOOK = "xl/workbook.xml"
 _ROW = re.compile(rb'<(?:\w+:)?row [^>]*?\br="(\d+)"')
 _CELL = re.compile(rb'<(?:\w+:)?c r="([A-Z]{1,3})(\d+)"')
 _STYLED = re.compile(rb'<(?:\w+:)?c r="([A-Z]{1,3})(\d{1,7})" s="(\d{1,6})"')
-_FORMULA = b"<f"
+# How a cell with a formula ends that has no value: seldom, and quickly seen, so that a sheet is not looked through in vain.
+_ENDS_EMPTY = (b"</f></c>", b"/></c>", b"<v></v></c>")
 # An empty text is a value too, so what calls itself one is none of these.
 _WITHOUT_VALUE = re.compile(
-    rb'<c (?![^<>]*\bt="str")[^<>]*><f(?:[^<>]*/>|[^<>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>'
+    rb'<c (?![^<>]*\bt="str")[^<>]*><f(?:[^<>]*/>|[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>'
 )
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 
@@ -48,10 +49,13 @@ class WorkbookParts:
         name = self._sheets.get(title, "")
         if not self._formats or name not in self._names:
             return
+        columns: dict[bytes, int] = {}
         for cell in _STYLED.finditer(self._archive.read(name)):
             letters, row, style = cell.groups()
-            if shown := self._formats.get(int(style)):
-                yield int(row), column_number(letters), shown
+            if shown := self._formats.get(style):
+                if (column := columns.get(letters)) is None:
+                    column = columns[letters] = column_number(letters)
+                yield int(row), column, shown
 
     def comments(self, title: str) -> list[tuple[Place, str]]:
         parts = dict(self._related(self._sheets.get(title, "")))
@@ -77,11 +81,11 @@ class WorkbookParts:
         columns = {letters for letters, _ in _CELL.findall(sheet)}
         widest = max(map(column_number, columns), default=1)
         self.most_cells = max(self.most_cells, (max(rows, default=1) - min(rows, default=0)) * widest)
-        if _FORMULA in sheet:
+        if any(end in sheet for end in _ENDS_EMPTY):
             self.without_value += sum(1 for _ in _WITHOUT_VALUE.finditer(sheet))
 
-    def _numbers(self) -> Iterator[tuple[int, NumberFormat]]:
-        """By the number of the style."""
+    def _numbers(self) -> Iterator[tuple[bytes, NumberFormat]]:
+        """By the number of the style, as cells say it."""
         root = self._root("xl/styles.xml")
         if root is None:
             return
@@ -90,7 +94,7 @@ class WorkbookParts:
             codes[str(named.get("numFmtId"))] = str(named.get("formatCode"))
         for style, cell in enumerate(root.iterfind("{*}cellXfs/{*}xf")):
             if shown := format_of(codes.get(str(cell.get("numFmtId")), "")):
-                yield style, shown
+                yield b"%d" % style, shown
 
     def _by_title(self) -> Iterator[tuple[str, str]]:
         root = self._root(_WORKBOOK)

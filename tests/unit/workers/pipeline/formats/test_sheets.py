@@ -10,6 +10,7 @@ from openpyxl.comments import Comment
 from workers.pipeline.extract import FORMATS, Source, extract
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.number_formats import format_of
+from workers.pipeline.formats.workbook_parts import WorkbookParts
 
 _XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _DRAWING = (
@@ -176,6 +177,26 @@ def test_a_formula_without_a_result_is_told():
     found = read(saved(book(("Part", "Price"), ("bolt", 3), ("sum", "=SUM(B2:B2)"))))
     assert found.text.endswith("\nPart: sum")
     assert found.warnings == ["1 formulas have no stored result: their cells were left empty"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "empty"),
+    [
+        ('<c r="A2"><f>1+1</f></c>', True),
+        ('<c r="A2" s="1"><f t="shared" si="0"/><v/></c>', True),
+        ('<c r="A2"><f>1+1</f><v></v></c>', True),
+        ('<c r="A2"><f>1+1</f><v>2</v></c>', False),
+        ('<c r="A2" t="str"><f>""</f><v></v></c>', False),
+        ('<c r="A2"/>', False),
+    ],
+)
+def test_only_what_has_no_result_counts_as_a_formula_without_one(cell: str, empty: bool):
+    sheet = f'<worksheet><sheetData><row r="2">{cell}</row></sheetData></worksheet>'
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", sheet)
+    with zipfile.ZipFile(buffer) as archive:
+        assert WorkbookParts(archive).without_value == empty
 
 
 def test_a_part_that_is_broken_costs_itself():
