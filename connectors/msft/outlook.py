@@ -5,17 +5,19 @@ and the message here are one move. Whether a mail was read changes its version b
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from connectors.kit.contract import (
+    CursorLost,
     Estimate,
     Failure,
     Fetched,
     Item,
     ItemFailed,
+    ItemGone,
     Part,
     Tombstone,
     VendorUnavailable,
@@ -28,7 +30,7 @@ from connectors.msft.graph import Graph, Record, error_code, lies_in, meaning, m
 from connectors.msft.subscriptions import Subscriptions
 from connectors.registry import Workplace
 
-PAGE = 50
+PAGE, ATTACHED = 50, 100
 # A feed with a date filter ends silently after so many messages; a folder with more is read without one.
 MOST_FILTERED = 5000
 IMMUTABLE = 'IdType="ImmutableId"'
@@ -139,10 +141,9 @@ class Outlook(ContainerSurface[Folder]):
         if self._policy.mail_tier == "attachments":
             having = {str(entry["id"]) for entry in messages if entry.get("hasAttachments")}
             holding = [item for item in items if item.external_id in having and item.skip is None]
-            found, unlisted = await self._attachments(holding)
-            unread = {failure.external_id for failure in unlisted}
-            items = [_with_children(item, found, unread) for item in items] + found
-            failures = failures + unlisted
+            found = await self._attachments(folder, holding)
+            items = [found.told_by(item) for item in items] + found.entries.items
+            failures = failures + found.entries.failures
         return Batch(link, done, items, gone, failures)
 
     def _read(self, folder: Folder, messages: Sequence[Record]) -> Entries:
@@ -194,34 +195,38 @@ class Outlook(ContainerSurface[Folder]):
 
     # -- attachments
 
-    async def _attachments(self, holding: Sequence[Item]) -> tuple[list[Item], list[Failure]]:
+    async def _attachments(self, folder: Folder, holding: Sequence[Item]) -> "_Attached":
         """Lists them for a page of messages, twenty messages in one request."""
         paths = [
-            f"/me/messages/{segment(item.external_id)}/attachments?$select={ATTACHMENT_SELECT}&$top=100"
+            f"/me/messages/{segment(item.external_id)}/attachments?$select={ATTACHMENT_SELECT}&$top={ATTACHED}"
             for item in holding
         ]
-        items: list[Item] = []
-        failures: list[Failure] = []
+        found = _Attached(Entries(folder.id))
         answers = await self._graph.batch(paths, headers={"Prefer": IMMUTABLE})
         for message, (status, body) in zip(holding, answers, strict=True):
-            if status == 200 and isinstance(body, dict):
-                items += [
-                    self._attachment(message, entry)
-                    for entry in body.get("value") or []
-                    if entry.get("id") and not entry.get("isInline")
-                ]
-            elif status != 404:  # gone meanwhile: the next delta says so
-                reason = meaning(status, error_code(body), {})
-                failures.append(
-                    Failure(
-                        external_id=_attachments_of(message),
-                        name=message.name,
-                        reason="attachments",
-                        detail=str(reason),
-                        container_id=message.container_id,
-                    )
-                )
-        return items, failures
+            try:
+                attached = await self._all_attached(status, body)
+            except ItemGone:  # meanwhile: the next delta says so
+                found.hanging[message.external_id] = None
+            except (ItemFailed, CursorLost) as error:
+                found.fail(message, error)
+            else:
+                found.hanging[message.external_id] = [str(entry["id"]) for entry in attached]
+                for entry in attached:
+                    with found.entries.reading(str(entry["id"]), entry.get("name")):
+                        found.entries.add(self._attachment(message, entry))
+        return found
+
+    async def _all_attached(self, status: int, body: Any) -> list[Record]:
+        """From the first page on: a batch answers no more than that."""
+        if status != 200:
+            raise meaning(status, error_code(body), {})
+        if not isinstance(body, dict) or not isinstance(body.get("value"), list):
+            raise ItemFailed("unreadable", "attachments without a value")
+        page = self._graph.collection(body)
+        rest = self._graph.every(page.next_link, headers={"Prefer": IMMUTABLE}) if page.next_link else None
+        entries = [*page.value, *([entry async for entry in rest] if rest is not None else [])]
+        return [entry for entry in entries if entry.get("id") and not entry.get("isInline")]
 
     def _attachment(self, message: Item, entry: Record) -> Item:
         kind = KINDS.get(str(entry.get("@odata.type") or "").rpartition(".")[2], "file")
@@ -278,17 +283,29 @@ class Outlook(ContainerSurface[Folder]):
         await self._subscriptions.drop(known)
 
 
-def _attachments_of(message: Item) -> str:
-    """What fails when they cannot be listed."""
-    return f"{message.external_id}/attachments"
+@dataclass
+class _Attached:
+    """What hangs on a page of messages. `hanging` names it by message; None where nobody could say."""
 
+    entries: Entries
+    hanging: dict[str, list[str] | None] = field(default_factory=dict[str, "list[str] | None"])
 
-def _with_children(message: Item, found: Sequence[Item], unread: Collection[str]) -> Item:
-    """Says what hangs on a message, so that an attachment somebody took off is noticed."""
-    if _attachments_of(message) in unread or message.skip is not None:
-        return message
-    hanging = [one.external_id for one in found if one.parent_id == message.external_id]
-    return replace(message, children=hanging)
+    def fail(self, message: Item, error: Exception) -> None:
+        self.hanging[message.external_id] = None
+        self.entries.failures.append(
+            Failure(
+                external_id=f"{message.external_id}/attachments",
+                name=message.name,
+                reason="attachments",
+                detail=str(error),
+                container_id=message.container_id,
+            )
+        )
+
+    def told_by(self, message: Item) -> Item:
+        """The message, saying what hangs on it, so that an attachment somebody took off is noticed."""
+        hanging = self.hanging.get(message.external_id, [])
+        return message if hanging is None or message.skip is not None else replace(message, children=hanging)
 
 
 def _folder(entry: Record, above: str) -> Folder:

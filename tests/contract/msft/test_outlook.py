@@ -147,6 +147,24 @@ async def test_tiers(
     assert set(with_body) == {tier in {"body", "attachments"}}
 
 
+async def test_attachments_beyond_the_first_page_are_listed_too(
+    account: Account, msft_control: Control
+) -> None:
+    files = [{"name": f"{number}.txt", "text": f"file {number}"} for number in range(203)]
+    external_id = mail(msft_control, "many", attachments=files)
+    mirror = Mirror(account.surface("outlook", mail_tier="attachments"))
+    await mirror.sync()
+    hanging = {one.external_id for one in mirror.documents().values() if one.parent_id == external_id}
+    assert len(hanging) == 203
+    assert set(mirror.items[external_id].children or ()) == hanging
+    msft_control.fault("server_error", status=400, code="ErrorInvalidRequest", path=r"attachments.*skiptoken")
+    again = Mirror(account.surface("outlook", mail_tier="attachments"))
+    pages = await again.sync()
+    [failure] = [one for page in pages for one in page.failures]
+    assert (failure.external_id, failure.reason) == (f"{external_id}/attachments", "attachments")
+    assert again.items[external_id].children is None, "half a list says nothing about what is gone"
+
+
 async def test_attachments_hang_on_their_message(account: Account, msft_control: Control) -> None:
     attachments = [
         {"name": "plan.txt", "text": "the plan"},
