@@ -40,13 +40,25 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Census(Generic[C]):
-    """The containers to be asked, in order; those that exist but must not be read (by policy); and what refused to tell
-    its containers, by the word it was refused with. With one of those nobody knows what there is.
+    """The containers to be asked, in order; those that exist but must not be read (by policy); what refused to tell its
+    containers, by the word it was refused with – then nobody knows what there is –; and what the account does not have at
+    all, by the word that says so, which is no failure.
     """
 
     containers: Mapping[str, C]
     excluded: frozenset[str] = frozenset()
     untold: Mapping[str, str] = field(default_factory=dict[str, str])
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether what it does not name is not there."""
+        return not self.untold and not self.missing
+
+    @property
+    def doubt(self) -> str:
+        """Of a container that is not named where that proves nothing. An account may be without a thing on a bad day only."""
+        return FORBIDDEN if self.missing else min(self.untold.values())
 
 
 @dataclass(frozen=True)
@@ -195,18 +207,19 @@ class _Tidings:
     failed: dict[str, str] = field(default_factory=dict[str, str])  # with the word of the refusal
     gone: list[str] = field(default_factory=list[str])
     left_out: list[str] = field(default_factory=list[str])
+    missing: dict[str, str] = field(default_factory=dict[str, str])  # with the word for it
 
     def pages(self, progress: "Progress") -> Iterator[Page]:
-        if self.failed or self.gone or self.left_out:
+        if self.failed or self.gone or self.left_out or self.missing:
             yield Page(
                 next_cursor=progress.text(),
                 containers_failed=list(self.failed),
-                refusals=self.failed,
+                refusals=self.failed | self.missing,
                 containers_gone=self.gone,
                 containers_left_out=self.left_out,
                 listing=progress.any_listing,
             )
-            self.failed, self.gone, self.left_out = {}, [], []
+            self.failed, self.gone, self.left_out, self.missing = {}, [], [], {}
 
 
 class ContainerSurface(ABC, Generic[C]):
@@ -256,7 +269,7 @@ class ContainerSurface(ABC, Generic[C]):
         for container_id, container in todo.items():
             if not progress.is_midway(container_id):
                 progress.describe(container_id, self.described(container))
-            proven = container_id not in census.containers and not census.untold
+            proven = container_id not in census.containers and census.is_proof
             async for batch in self._batches(progress, container_id, container, tidings, proven=proven):
                 before = progress.text()
                 progress.advance(container_id, batch)
@@ -281,16 +294,22 @@ class ContainerSurface(ABC, Generic[C]):
 
     async def _census(self, key: str) -> Census[C]:
         if not self.census_keeps:
-            return await self.census()
+            return await self._asked()
         now = time.monotonic()
         asked, found = _censuses.get(key, (0.0, None))
         if found is not None and now - asked < CENSUS_SECONDS:
             return found
-        census = await self.census()
+        census = await self._asked()
         _censuses[key] = now, census
         while len(_censuses) > MOST_CENSUSES:
             _censuses.popitem(last=False)
         return census
+
+    async def _asked(self) -> Census[C]:
+        try:
+            return await self.census()
+        except ItemGone:
+            return Census({}, missing={"": "not_there"})
 
     def _todo(self, progress: Progress, census: Census[C], tidings: _Tidings) -> Mapping[str, C]:
         """Containers that are still to be asked in this round. Those that left are told and forgotten."""
@@ -301,13 +320,17 @@ class ContainerSurface(ABC, Generic[C]):
                 tidings.left_out.append(container_id)
             elif (kept := self.unlisted(container_id)) is not None:
                 found[container_id] = kept
-            else:
+            elif census.is_proof:
                 progress.forget(container_id)
                 tidings.gone.append(container_id)
-        for whole, word in census.untold.items():
-            if not progress.has_failed(whole):
-                progress.fail(whole)
-                tidings.failed[whole] = word
+            elif not progress.has_failed(container_id):
+                progress.fail(container_id)
+                tidings.failed[container_id] = census.doubt
+        for told, words in ((tidings.failed, census.untold), (tidings.missing, census.missing)):
+            for whole, word in words.items():
+                if not progress.has_failed(whole):
+                    progress.fail(whole)
+                    told[whole] = word
         return {one: container for one, container in found.items() if not progress.is_done(one)}
 
     def _renew_outgrown(self, progress: Progress, todo: Mapping[str, C]) -> None:

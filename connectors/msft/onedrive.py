@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from connectors.kit.contract import Item, ItemFailed, Watch
+from connectors.kit.contract import Item, ItemFailed, ItemGone, Watch
 from connectors.kit.entries import Entries
 from connectors.kit.rounds import Batch, Census
 from connectors.msft.drive_items import Drive, DriveSurface
 from connectors.msft.graph import Record
 from connectors.registry import Workplace
 
-SHARED = "shared:"
+OWN, SHARED = "own", "shared:"
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,24 @@ class OneDrive(DriveSurface):
 
     async def census(self) -> Census[Drive]:
         found: dict[str, Drive] = {}
-        drive = await self._graph.get("/me/drive", params={"$select": "id,name,driveType,quota"})
+        try:
+            drive = await self._graph.get("/me/drive", params={"$select": "id,name,driveType,quota"})
+        except ItemGone:  # no licence for one, or not any more
+            return Census({}, missing={OWN: "no_onedrive"})
         own = str(drive["id"])
         used = int((drive.get("quota") or {}).get("used") or 0)
         found[own] = Drive(own, str(drive.get("name") or "OneDrive"), used=used)
+        untold: dict[str, str] = {}
         if self._policy.shared_with_me:
-            async for shared in self._shared(own):
-                found[shared.id] = shared
-        return Census(found)
+            try:
+                async for shared in self._shared(own):
+                    found[shared.id] = shared
+            except ItemFailed as error:  # perhaps consent does not cover it
+                untold[SHARED] = error.reason
+        return Census(found, untold=untold)
 
     def unlisted(self, container_id: str) -> Drive | None:
-        del container_id  # both lists are complete: what they do not name is not this user's
+        del container_id  # what neither list names is not this user's
         return None
 
     def left_out(self, item: Item) -> str | None:
@@ -46,15 +53,12 @@ class OneDrive(DriveSurface):
         return "filtered" if shared and not self._policy.shared_with_me else super().left_out(item)
 
     async def _shared(self, own: str) -> AsyncIterator[SharedFile]:
-        try:
-            async for entry in self._graph.every("/me/drive/sharedWithMe", cost=2):
-                remote: Record = entry.get("remoteItem") or {}
-                drive = str((remote.get("parentReference") or {}).get("driveId") or "")
-                # Folders have no list that says when something in them is gone; they stay out.
-                if remote.get("id") and drive and drive != own and "file" in remote:
-                    yield SharedFile(f"{SHARED}{remote['id']}", "Shared with me", entry=remote)
-        except ItemFailed:
-            return  # consent does not cover it
+        async for entry in self._graph.every("/me/drive/sharedWithMe", cost=2):
+            remote: Record = entry.get("remoteItem") or {}
+            drive = str((remote.get("parentReference") or {}).get("driveId") or "")
+            # Folders have no list that says when something in them is gone; they stay out.
+            if remote.get("id") and drive and drive != own and "file" in remote:
+                yield SharedFile(f"{SHARED}{remote['id']}", "Shared with me", entry=remote)
 
     async def feed(self, container: Drive, link: str | None) -> AsyncIterator[Batch]:
         if not isinstance(container, SharedFile):
@@ -69,7 +73,10 @@ class OneDrive(DriveSurface):
         yield Batch("listed", done=True, upserts=found.items, failures=found.failures)
 
     async def watch(self, url: str, known: Sequence[Watch]) -> Sequence[Watch]:
-        drive = await self._graph.get("/me/drive", params={"$select": "id"})
+        try:
+            drive = await self._graph.get("/me/drive", params={"$select": "id"})
+        except ItemGone:
+            return await self._subscriptions.keep(url, known, {})
         return await self._subscriptions.keep(url, known, {f"/drives/{drive['id']}/root": "updated"})
 
 

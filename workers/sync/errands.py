@@ -10,7 +10,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFail
 from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 
-from connectors.kit.contract import ContainerForbidden, ItemFailed, VendorUnavailable
+from connectors.kit.contract import ContainerForbidden, ItemFailed, ItemGone, VendorUnavailable
 from gateway.connections import service as connections
 from gateway.connections import sync_repository as repository
 from gateway.connections.places import policy_of
@@ -136,4 +136,6 @@ def name_of(error: Exception) -> str:
         return "forbidden"
     if isinstance(error, ItemFailed):
         return error.reason
+    if isinstance(error, ItemGone):
+        return "not_there"
     return error.word if isinstance(error, VendorUnavailable) else type(error).__name__

@@ -177,7 +177,10 @@ def my_drives(call: Call, who: str) -> Reply:
 def home_of(call: Call, who: str) -> Drive:
     if who not in {"me", call.user.id} and who.lower() != call.user.email:
         raise GraphError(403, "accessDenied", "The caller does not have permission to perform the action.")
-    return call.world.files.home(call.user)
+    home = call.world.files.home(call.user)
+    if call.user.id not in home.site.members:
+        raise GraphError(404, "ResourceNotFound", "User's mysite not found.")
+    return home
 
 
 def shared_with_me(call: Call, who: str) -> Reply:

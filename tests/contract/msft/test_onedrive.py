@@ -56,6 +56,43 @@ async def test_what_others_shared_only_when_asked_and_only_while_shared(
     assert set(mirror.documents()) == {own}
 
 
+async def test_an_account_without_a_onedrive_is_empty_and_says_so(
+    account: Account, msft_control: Control
+) -> None:
+    own = put(msft_control, "a.txt")
+    mirror = Mirror(account.surface("onedrive"))
+    await mirror.sync()
+    drive = mirror.items[own].container_id
+    msft_control.edit(drive, members=[])
+    fresh = Mirror(account.surface("onedrive"))
+    pages = await fresh.sync()
+    assert [(page.refusals, list(page.containers_failed)) for page in pages] == [
+        ({"own": "no_onedrive"}, []),
+        ({}, []),
+    ]
+    assert (await account.surface("onedrive").estimate()).items == 0
+    assert await account.surface("onedrive").watch("https://hooks.example/", []) == []
+    pages = await mirror.sync()  # it had one before
+    assert pages[0].refusals == {"own": "no_onedrive", drive: "forbidden"}
+    assert set(mirror.documents()) == {own}
+    msft_control.edit(drive, members=[ADA])
+    await mirror.sync()
+    assert set(mirror.documents()) == {own}
+
+
+async def test_a_list_of_what_was_shared_that_refuses_ends_nothing(
+    account: Account, msft_control: Control
+) -> None:
+    shared = put(msft_control, "shared.txt", user=GRACE)
+    msft_control.edit(shared, share=[ADA])
+    mirror = Mirror(account.surface("onedrive", shared_with_me=True))
+    await mirror.sync()
+    msft_control.fault("forbid_container", path="sharedWithMe")
+    pages = await mirror.sync()
+    assert not any(page.containers_gone for page in pages)
+    assert set(mirror.documents()) == {shared}
+
+
 async def test_sharing_is_told_with_the_file(account: Account, msft_control: Control) -> None:
     external_id = put(msft_control, "a.txt")
     mirror = Mirror(account.surface("onedrive"))

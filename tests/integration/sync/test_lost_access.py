@@ -126,3 +126,26 @@ async def test_a_doubt_outlives_a_listing_of_everything(bank):
     await bank.sync("bootstrap")
     assert "x" not in await bank.corpus()
     assert len(await bank.corpus()) == 9
+
+
+async def test_an_account_that_never_had_it_is_done_and_says_so(bank):
+    bank.world.refusing = {"own": "no_onedrive"}
+    await bank.sync()
+    source = await bank.source()
+    assert (source.phase, source.last_error, "incomplete" in source.listing) == (
+        "delta",
+        "no_onedrive",
+        False,
+    )
+
+
+async def test_what_an_account_does_not_have_any_more_is_held_first(bank):
+    everything = await grown(bank)
+    bank.world.refusing = {"own": "no_onedrive", "p1": "forbidden", "p2": "forbidden"}
+    await bank.sync()
+    assert await bank.corpus() == everything
+    await later(bank, minutes=15)
+    source = await bank.source()
+    assert (await bank.corpus(), source.held["count"], source.last_error) == (everything, 10, "no_onedrive")
+    await later(bank, days=8)
+    assert await bank.corpus() == {}

@@ -33,6 +33,8 @@ class Shelf(ContainerSurface[str]):
     kept_unlisted: set[str] = field(default_factory=set[str])
     excluded: set[str] = field(default_factory=set[str])
     untold: dict[str, str] = field(default_factory=dict[str, str])
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+    error: ConnectorError | None = None
     too_old: Callable[[str, str], bool] = lambda _container, _link: False
     asked: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
     names: dict[str, str] = field(default_factory=dict[str, str])
@@ -41,7 +43,10 @@ class Shelf(ContainerSurface[str]):
 
     async def census(self) -> Census[str]:
         self.censuses += 1
-        return Census({name: name for name in self.containers}, frozenset(self.excluded), self.untold)
+        if self.error is not None:
+            raise self.error
+        names = {name: name for name in self.containers}
+        return Census(names, frozenset(self.excluded), self.untold, self.missing)
 
     def unlisted(self, container_id: str) -> str | None:
         return container_id if container_id in self.kept_unlisted else None
@@ -195,6 +200,41 @@ async def test_a_container_that_is_not_listed_and_refuses_itself_is_gone() -> No
     shelf.answers["a", None] = Batch("a9", done=True, upserts=[item("a", "9")])
     pages = await walk(shelf, pages[-1].next_cursor)  # it is back, and new
     assert [one.external_id for page in pages for one in page.upserts] == ["a/9"]
+
+
+async def test_what_an_account_does_not_have_is_said_and_is_no_failure() -> None:
+    shelf = two()
+    shelf.containers, shelf.missing = [], {"own": "no_onedrive"}
+    pages = await walk(shelf)
+    assert [(page.refusals, list(page.containers_failed), page.last) for page in pages] == [
+        ({"own": "no_onedrive"}, [], False),
+        ({}, [], True),
+    ]
+    full = two()
+    end = (await walk(full))[-1].next_cursor
+    pages = await walk(shelf, end)  # it had it before
+    assert pages[0].refusals == {"own": "no_onedrive", "a": "forbidden", "b": "forbidden"}
+    assert (set(pages[0].containers_failed), shelf.asked) == ({"a", "b"}, [])
+    assert not any(page.containers_gone for page in pages)
+    again = await walk(full, pages[-1].next_cursor)  # and has it again
+    assert [link for _, link in full.asked[-2:]] == ["a2", "b1"]
+    assert not any(page.listing for page in again)
+
+
+async def test_an_account_without_the_whole_surface_is_empty_and_says_so() -> None:
+    shelf = two()
+    shelf.error = ItemGone("404")
+    pages = await walk(shelf)
+    assert [page.refusals for page in pages] == [{"": "not_there"}, {}]
+
+
+async def test_what_is_not_named_where_a_list_refuses_is_in_doubt_with_its_word() -> None:
+    shelf = two()
+    end = (await walk(shelf))[-1].next_cursor
+    shelf.containers, shelf.untold = ["b"], {"shared": "refused"}
+    pages = await walk(shelf, end)
+    assert pages[0].refusals == {"a": "refused", "shared": "refused"}
+    assert not any(page.containers_gone for page in pages)
 
 
 async def test_what_refused_to_tell_its_containers_is_told_once_in_a_round() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from connectors.google.api import Refusal
-from connectors.kit.contract import ContainerForbidden, ItemFailed, VendorUnavailable
+from connectors.kit.contract import ContainerForbidden, ItemFailed, ItemGone, VendorUnavailable
 from gateway.errors import StoreUnavailable
 from workers.sync.errands import name_of
 from workers.sync.listing import ListingBroke
@@ -14,6 +14,7 @@ from workers.sync.listing import ListingBroke
     [
         (ItemFailed("forbidden", "Mail.Read was not granted"), "forbidden"),
         (ContainerForbidden("drive"), "forbidden"),
+        (ItemGone("404"), "not_there"),
         (VendorUnavailable("503"), "unavailable"),
         (Refusal(403, "accessNotConfigured"), "not_enabled"),
         (ListingBroke("in a circle"), "unavailable"),
