@@ -21,6 +21,7 @@ from connectors.google.drive_files import (
     is_native,
 )
 from connectors.kit.contract import (
+    FORBIDDEN,
     CursorLost,
     Estimate,
     Fetched,
@@ -201,9 +202,9 @@ class Drive(ContainerSurface[Shelf]):
                 lambda api: api.files().get(fileId=file_id, supportsAllDrives=True, fields=fields)
             )
         except Refusal as error:
-            if error.status in {403, 404}:
+            if error.status == 404 or error.word == FORBIDDEN:
                 return None
-            raise
+            raise about_container(error) from error
 
     # -- changes
 

@@ -145,8 +145,11 @@ class DriveSurface(ContainerSurface[Drive]):
         return kept, gone
 
     async def _with_paths(self, drive: Drive, entries: Sequence[Record]) -> Entries:
-        """Paths decide only where folders are chosen; then, if Graph left them out, the parents are asked."""
+        """Paths decide only where folders are chosen; then, if Graph left them out, the parents are asked. What lies in one that
+        refuses is neither wanted nor unwanted.
+        """
         asked: dict[str, str] = {}
+        refused: set[str] = set()
         if self._policy.folders:
             parents = sorted(
                 {_parent(entry) for entry in entries if _is_sound(entry) and folder_path(entry) is None}
@@ -162,9 +165,13 @@ class DriveSurface(ContainerSurface[Drive]):
                 if status == 200 and isinstance(body, dict):
                     above = folder_path(body)
                     asked[parent] = "" if above is None else f"{above}/{body.get('name') or ''}".strip("/")
+                elif status != 404:
+                    refused.add(parent)
         found = Entries(drive.id)
         for entry in entries:
             with found.reading(str(entry["id"]), entry.get("name")):
+                if folder_path(entry) is None and _parent(entry) in refused:
+                    raise ItemFailed("refused", "the folder it lies in refuses")
                 found.add(self._item(drive, entry, asked))
         return found
 

@@ -58,10 +58,10 @@ async def judge(
     grace = timedelta(days=Policy.model_validate(await ingestion.mandate_policy(session)).grace_days)
     over = {one for one in sure & known if age[one] >= grace}
     verdict = await _end(session, source, sure - known, over, policy, now)
-    if known - refused.keys():
-        listing["stale"] = (
-            True  # it can be read again, or is gone for good: only a listing tells what is there
-        )
+    if (
+        known - refused.keys()
+    ):  # it can be read again, or is gone for good: only a listing tells what is there
+        listing["stale"] = True
     listing["failed"] = sorted(set(listing.get("failed", ())) - lost)
     trouble = await _trouble(session, source, refused)
     told = {"doubted": doubted, "lost": sorted(lost), "trouble": trouble}

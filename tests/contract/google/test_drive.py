@@ -343,6 +343,23 @@ async def test_a_drive_that_refuses_keeps_its_place_and_says_why(
     assert set((await walk(ada.surface("drive"), after.cursor)).items) == {late}
 
 
+async def test_a_folder_or_target_that_refuses_says_nothing_about_the_file(ada: Account) -> None:
+    """One word about what is beside a file must not end it as a file nobody wants."""
+    folder = ada.create("folder", name="Ours")
+    theirs = ada.create(
+        "file", user="ben@demo.example", name="theirs.txt", text="x", sharedWith=["ada@demo.example"]
+    )
+    shortcut = ada.create("shortcut", name="to theirs", targetId=theirs, parentId=folder)
+    before = await walk(ada.surface("drive"))
+    assert shortcut in before.documents
+    ada.edit(shortcut, name="renamed")
+    ada.fault("refuse", path=rf"/files/{theirs}", status=403, reason="domainPolicy")
+    after = await walk(ada.surface("drive"), before.cursor)
+    [failure] = [one for page in after.pages for one in page.failures]
+    assert (failure.external_id, failure.reason) == (shortcut, "admin_policy")
+    assert shortcut not in after.items
+
+
 async def test_drives_nobody_may_list_any_more_are_asked_themselves(ada: Account) -> None:
     team = ada.create("drive", name="Team", members=["ada@demo.example"])
     ada.create("file", name="ours.txt", text="x", parentId=team)

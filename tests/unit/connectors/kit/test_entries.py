@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from connectors.kit.contract import Item, VendorUnavailable
+from connectors.kit.contract import Item, ItemFailed, VendorUnavailable
 from connectors.kit.entries import Entries
 
 LAST = datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-12)))
@@ -36,6 +36,14 @@ def test_an_odd_one_is_a_failure_and_the_rest_goes_on(odd, detail: str) -> None:
     [failure] = found.failures
     assert (failure.external_id, failure.name, failure.container_id) == ("odd", "the odd", "a")
     assert (failure.reason, failure.detail) == ("unreadable", detail)
+
+
+def test_what_is_refused_beside_it_is_its_failure() -> None:
+    found = Entries("a")
+    with found.reading("one", "the one"):
+        raise ItemFailed("admin_policy", "403")
+    [failure] = found.failures
+    assert (failure.external_id, failure.reason, failure.detail) == ("one", "admin_policy", "403")
 
 
 def test_a_time_no_clock_in_utc_shows_could_not_be_stored() -> None:

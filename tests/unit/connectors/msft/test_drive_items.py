@@ -47,7 +47,8 @@ def tenant(
                 body = {"value": [{"id": "b!1", "name": None, "quota": None}]}
                 if "/items/" in one["url"] and parents is not None:
                     body = parents(one["url"])
-                answers.append({"id": one["id"], "status": 200 if body else 404, "body": body})
+                status = 404 if not body else 403 if "error" in body else 200
+                answers.append({"id": one["id"], "status": status, "body": body})
             return said({"responses": answers})
         link = f"http://{asked.headers['host']}/v1.0/drives/b!1/root/delta?token=2"
         return said({"@odata.deltaLink": link, "value": items})
@@ -75,6 +76,13 @@ async def test_nulls_and_unknown_fields_do_not_hurt() -> None:
     item = items_of(await listed(tenant([BARE])))["01A"]
     assert (item.path, item.mime_type, item.modified_at, item.skip) == ("", None, None, None)
     assert item.parent_id == "01F"
+
+
+async def test_a_file_whose_folder_refuses_is_neither_wanted_nor_unwanted() -> None:
+    refusal = {"error": {"code": "generalException"}}
+    pages = await listed(tenant([BARE], parents=lambda _: refusal), folders=["Reports"])
+    assert items_of(pages) == {}
+    assert [(one.external_id, one.reason) for page in pages for one in page.failures] == [("01A", "refused")]
 
 
 async def test_a_file_nobody_can_read_costs_itself() -> None:
