@@ -208,9 +208,11 @@ async def resume(visit: MemberForm, connection_id: UUID) -> Response:
 
 
 @router.post("/connections/{connection_id}/approve")
-async def approve(visit: MemberForm, connection_id: UUID) -> Response:
-    await sync_routes.approve_held(visit.db, connection_id, visit.principal)
-    return back_to(f"/connections/{connection_id}")
+async def approve(
+    visit: MemberForm, connection_id: UUID, surface: Annotated[str | None, Query(max_length=50)] = None
+) -> Response:
+    await sync_routes.approve_held(visit.db, connection_id, visit.principal, surface)
+    return back_to(f"/connections/{connection_id}", saved="approved")
 
 
 @router.post("/connections/{connection_id}/failures/{failure_id}/retry")

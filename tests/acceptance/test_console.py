@@ -442,6 +442,22 @@ async def test_no_page_complains_and_axe_finds_nothing_serious(
             await _fits_and_is_accessible(page, f"{path} in {scheme} at {width}")
 
 
+async def test_on_a_phone_the_open_tab_is_in_sight_and_the_log_keeps_its_words_whole(
+    running: Demo, browser: Browser, eye: Eye
+) -> None:
+    async with window(browser, eye, viewport={"width": 375, "height": 800}) as page:
+        await sign_in(page, running)
+        await page.goto(f"{running.url}/activity")
+        tab = page.locator("header nav [aria-current]")
+        place = await tab.bounding_box()
+        assert place is not None
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= 375
+        event = page.locator(".log tbody tr").first.locator("td").nth(1)
+        lines = "cell => cell.getBoundingClientRect().height / parseFloat(getComputedStyle(cell).lineHeight)"
+        assert await event.evaluate(lines) < 2, await event.inner_text()
+
+
 async def test_long_names_make_no_page_too_wide_and_break_no_other_words(
     running: Demo, browser: Browser, eye: Eye
 ) -> None:

@@ -27,4 +27,13 @@ function enliven(root) {
   }
 }
 
+// Where the tabs are wider than the window, the one that is open may lie beyond its edge.
+function showOpenTab(tabs) {
+  const open = tabs?.querySelector("[aria-current]");
+  if (!open) return;
+  const [around, tab] = [tabs.getBoundingClientRect(), open.getBoundingClientRect()];
+  tabs.scrollLeft += tab.left + tab.width / 2 - (around.left + around.width / 2);
+}
+
+showOpenTab(document.querySelector("header nav"));
 enliven(document);

@@ -23,11 +23,11 @@ export function followProgress(section, again) {
     for (const surface of progress.surfaces ?? []) {
       const row = section.querySelector(`[data-surface="${CSS.escape(surface.surface)}"]`);
       if (!row) continue;
-      const settled = surface.indexed + surface.skipped + surface.failed;
+      const settled = surface.indexed + surface.skipped + surface.failed + (surface.held ?? 0);
       const bar = row.querySelector("progress");
       bar.max = Math.max(surface.found, 1);
       bar.value = settled;
-      for (const name of ["found", "indexed", "skipped", "failed"]) set(row, name, surface[name]);
+      for (const name of ["found", "indexed", "held", "skipped", "failed"]) set(row, name, surface[name]);
       set(row, "rate", surface.itemsPerSecond ? surface.itemsPerSecond.toFixed(1) : "–");
       set(row, "left", surface.secondsLeft == null ? "–" : `${Math.round(surface.secondsLeft)} s`);
       set(row, "phase", surface.phase);

@@ -172,3 +172,33 @@ async def test_a_vendor_that_asks_for_patience_is_named_with_the_time(
     for path in ("/", f"/connections/{made}"):
         page = (await browser.get(path)).text
         assert page.count("asked us to wait until") == page.count(said) == 1, path
+
+
+async def test_held_deletions_are_counted_can_be_kept_and_are_approved_one_surface_at_a_time(
+    sign_in: SignIn, db: Database, mandate: TestMandate
+) -> None:
+    made = await connection_of(db, mandate, auto_start=True)
+    ids = await surfaces_of(db, mandate, made, "sharepoint", "outlook")
+    told = {"count": 4, "known": 9, "percent": 44.4, "since": "2026-01-02T10:00:00+00:00"}
+    async with db.tenant_session(mandate.id) as session:
+        for source in ids.values():
+            await sync_repository.save_held(session, source, told)
+            await session.execute(
+                text(
+                    "INSERT INTO remote_item (mandate_id, data_source_id, external_id, connection_id, source_kind, name, "
+                    "container_id, state, generation) VALUES (:mandate, :source, 'x', :made, 'sharepoint_item', 'x', "
+                    "'drive', 'held', 1)"
+                ),
+                {"mandate": mandate.id, "source": source, "made": made},
+            )
+    browser = await sign_in(mandate.id, mandate.users["member"])
+    page = await browser.get(f"/connections/{made}")
+    assert page.text.count("data-held>1</td>") == 2
+    assert "To keep them, do nothing" in page.text
+    approve = f"/connections/{made}/approve?surface=outlook"
+    assert f'action="{approve}"' in page.text
+    sent = await browser.post(approve, data={"csrf_token": token_of(page)})
+    after = await browser.get(sent.headers["location"])
+    assert "What was held is being deleted here, too." in after.text
+    assert "Held deletions: SharePoint" in after.text
+    assert "Held deletions: Outlook mail" not in after.text

@@ -38,3 +38,31 @@ async def test_what_was_fetched_and_could_not_be_read_is_a_failure_too(
     assert "No failures." not in page.text
     assert f'action="/connections/{made}/failures/{hostile.document_id}/retry"' in page.text
     assert "<script>alert" not in page.text
+
+
+async def test_why_it_failed_is_said_in_german_where_there_is_a_word_for_it(
+    sign_in: SignIn, db: Database, mandate: TestMandate
+) -> None:
+    made = await connection_of(db, mandate)
+    details = {"a": "the file has no bytes", "b": "status 418"}
+    async with db.tenant_session(mandate.id) as session:
+        values = {"mandate": mandate.id, "connection": made, "source": new_id()}
+        await session.execute(
+            text(
+                "INSERT INTO data_source (mandate_id, id, connection_id, surface, adapter_kind, scope) "
+                "VALUES (:mandate, :source, :connection, 'sharepoint', 'msft', 'personal')"
+            ),
+            values,
+        )
+        for name, detail in details.items():
+            await session.execute(
+                text(
+                    "INSERT INTO item_failure (mandate_id, id, data_source_id, external_id, name, reason, detail, attempts) "
+                    "VALUES (:mandate, :id, :source, :name, :name, 'empty', :detail, 1)"
+                ),
+                values | {"id": new_id(), "name": name, "detail": detail},
+            )
+    browser = await sign_in(mandate.id, mandate.users["member"])
+    page = (await browser.get(f"/connections/{made}", headers={"Accept-Language": "de"})).text
+    assert '<span class="quiet">die Datei ist leer</span>' in page
+    assert '<span class="quiet" lang="en">status 418</span>' in page
