@@ -87,7 +87,7 @@ def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict
             text = f"{name} {words('needs to be connected again; its content is hidden until then.')}"
             found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})
         if connection.status == "active":
-            found += _of_surfaces(words, connection, here, name)
+            found += _of_surfaces(visit, connection, here, name)
         if any(source.held for source in connection.sources):
             text = f"{name}: {words('deletions wait for your word.')}"
             found.append({"text": text, "action": words("Review"), "address": here})
@@ -99,10 +99,11 @@ def _of_connections(visit: Visit, connections: list[ConnectionOut]) -> list[dict
     return found
 
 
-def _of_surfaces(words: Words, connection: ConnectionOut, here: str, name: str) -> list[dict[str, str]]:
-    """Surfaces of a working connection that bring nothing before somebody acts."""
+def _of_surfaces(visit: Visit, connection: ConnectionOut, here: str, name: str) -> list[dict[str, str]]:
+    """Surfaces of a working connection that bring nothing before somebody acts. Consent is its user's alone to give."""
+    words = visit.words
     found: list[dict[str, str]] = []
-    if connection.not_granted:
+    if connection.not_granted and connection.user_id == visit.person.id:
         parts = ", ".join(words(part) for part in connection.not_granted)
         text = f"{name}: {parts} – {words('you have not allowed this yet')}."
         found.append({"text": text, "action": words("Connect again"), "address": f"{here}/consent"})

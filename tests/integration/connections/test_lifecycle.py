@@ -144,7 +144,7 @@ async def consent_again(made, vendor: Vendor) -> None:
 
 
 async def test_a_surface_that_was_not_allowed_is_said_and_not_asked_for(
-    client, mandate, connect, vendor: Vendor, db, kept_here
+    client, mandate, connect, vendor: Vendor, db, kept_here, sign_in
 ):
     vendor.unticked = {"outlook"}
     made = await connect(mandate)
@@ -171,6 +171,9 @@ async def test_a_surface_that_was_not_allowed_is_said_and_not_asked_for(
     assert "Outlook mail – you have not allowed this yet." in attention
     assert "SharePoint ·" in syncing
     assert "Outlook mail ·" not in syncing
+
+    admin = await sign_in(mandate.id, mandate.users["admin"])  # who cannot consent in the member's place
+    assert "you have not allowed" not in (await admin.get("/")).text
 
     vendor.unticked = set()
     await consent_again(made, vendor)
