@@ -141,8 +141,15 @@ async def welcome(session: AsyncSession, connection_id: UUID) -> None:
             "ingestion.connection.bootstrap.skipped",
             connectionId=str(connection_id),
             authority=row.authority,
-            reason="paused" if row.paused else "waits for the estimate to be accepted",
+            reason=_why_nothing_started(row),
         )
+
+
+def _why_nothing_started(row: Row[Any]) -> str:
+    if row.paused:
+        return "paused"
+    granted = any(is_granted(row.account, surface) for surface in row.surfaces)
+    return "waits for the estimate to be accepted" if granted else "nothing was allowed"
 
 
 async def ensure_sources(session: AsyncSession, row: Row[Any]) -> None:

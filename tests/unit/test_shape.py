@@ -73,7 +73,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "tokens": "access tokens, renewed once per expiry",
         "places": "where a surface works",
         "rate_window": "a vendor's limits, shared by every process",
-        "waiting": "what somebody outside has to do first",
+        "waiting": "who must act before a surface moves",
     },
     "sources": {},
     "knowledge": {},
