@@ -12,6 +12,7 @@ from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import web
 from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.hardened import entry, parse_xml
+from workers.pipeline.formats.web_tags import expanded
 from workers.pipeline.zip_guard import check_zip
 
 _CONTAINER = "META-INF/container.xml"
@@ -22,11 +23,26 @@ def read(source: Source) -> Extracted:
     check_zip(source.data)
     draft = Draft({"kind": "office"}, sections=True)
     with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
-        for name in _spine(archive)[:_MOST_FILES]:
-            draft.part()
-            page = web.decode(Source(entry(archive, name), "application/xhtml+xml"))
-            web.write(draft, page, paths=False, part=name)
+        names = _spine(archive)[:_MOST_FILES]
+        lost = sum(not _chapter(draft, archive, name) for name in names)
+    if lost == len(names):
+        raise TaskFailed("damaged", "none of the book's chapters can be read")
+    if lost:
+        draft.warnings.append(f"{lost} chapters were left out: missing or damaged")
     return draft.finish()
+
+
+def _chapter(draft: Draft, archive: zipfile.ZipFile, name: str) -> bool:
+    """False if it is missing or broken, which costs the book that chapter."""
+    draft.part()
+    try:
+        page = expanded(web.decode(Source(entry(archive, name), "application/xhtml+xml")))
+        web.write(draft, page, paths=False, part=name)
+    except TaskFailed as error:
+        if error.reason != "damaged":
+            raise
+        return False
+    return True
 
 
 def _spine(archive: zipfile.ZipFile) -> list[str]:
