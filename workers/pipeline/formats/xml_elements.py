@@ -10,6 +10,7 @@ from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import Draft, Places
 from workers.pipeline.formats.hardened import parse_xml
+from workers.pipeline.formats.xml_unseen import silence
 
 Path = tuple[str, ...]
 _MOST_STEPS = 5_000_000  # of all paths together
@@ -17,6 +18,7 @@ _MOST_STEPS = 5_000_000  # of all paths together
 
 def read(source: Source) -> Extracted:
     root = parse_xml(_bytes(source))
+    silence(root)
     lines: list[str] = []
     places: list[Path] = []
     previous: Path | None = None

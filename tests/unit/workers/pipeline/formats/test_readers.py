@@ -19,6 +19,7 @@ from workers.pipeline.extract import Source, extract, format_of
 from workers.pipeline.extracted import Extracted
 
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+_EPUB = "application/epub+zip"
 _ODT = "application/vnd.oasis.opendocument.text"
 
 
@@ -304,6 +305,39 @@ def written(body: str) -> bytes:
     return saved.getvalue()
 
 
+def book(**chapters: str | None) -> bytes:
+    """An EPUB; chapters that are None are in its spine alone."""
+    items = "".join(f'<item id="{name}" href="{name}.xhtml"/>' for name in chapters)
+    spine = "".join(f'<itemref idref="{name}"/>' for name in chapters)
+    saved = io.BytesIO()
+    with zipfile.ZipFile(saved, "w") as archive:
+        archive.writestr("mimetype", _EPUB)
+        container = '<container><rootfiles><rootfile full-path="content.opf"/></rootfiles></container>'
+        archive.writestr("META-INF/container.xml", container)
+        package = f"<package><manifest>{items}</manifest><spine>{spine}</spine></package>"
+        archive.writestr("content.opf", package)
+        for name, page in chapters.items():
+            if page is not None:
+                archive.writestr(f"{name}.xhtml", page)
+    return saved.getvalue()
+
+
+def test_a_chapter_without_a_title_keeps_its_words():
+    one = "<html><head><title/><script src='a.js'/></head><body><h1>One</h1><p>It was dark.</p></body></html>"
+    assert (
+        seen(book(one=one, two="<p>Then morning came.</p>"), _EPUB) == "One\nIt was dark.\fThen morning came."
+    )
+
+
+def test_a_chapter_that_is_missing_or_damaged_costs_itself():
+    found = read(book(one="<p>One.</p>", two=None, three="<div>" * 3_000, four="<p>Four.</p>"), _EPUB)
+    assert found.text == "One.\fFour."
+    assert found.warnings == ["2 chapters were left out: missing or damaged"]
+    with pytest.raises(TaskFailed) as refused:
+        read(book(one=None), _EPUB)
+    assert refused.value.reason == "damaged"
+
+
 def test_comments_of_a_text_are_read_after_it():
     comment = "<office:annotation><text:p>Is that <text:span>so</text:span>?</text:p></office:annotation>"
     extracted = read(written(f"<text:p>All of{comment} it.</text:p>"), _ODT)
@@ -354,6 +388,23 @@ def test_an_attribute_stands_with_the_words_of_its_element_and_apart_from_the_ne
     page = '<r><s name="title">A</s><s name="api_key" lang="en">B</s><e x="1"><f>C</f></e></r>'
     text = "s@name: title\ns: A\n\ns@name: api_key\ns@lang: en\ns: B\n\ne@x: 1\nf: C"
     assert seen(page, "application/xml") == text
+
+
+def test_of_a_drawing_the_words_are_read_and_not_how_it_is_drawn():
+    drawing = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><title>Plan</title><style>.a{fill:red}</style>
+    <script>var x = 1;</script><metadata>made by</metadata><g id="layer1" aria-label="Pump house" transform="scale(2)">
+    <path d="M0 0L9 9"/><text x="1" y="2" class="a">Pump <tspan x="3">Nord</tspan></text><text style="font-size:0">unseen</text>
+    <g display="none"><text>unseen</text></g></g></svg>"""
+    said = seen(drawing, "image/svg+xml")
+    lines = [line for line in said.split("\n") if line]
+    assert lines == ["title: Plan", "g@aria-label: Pump house", "text: Pump Nord"]
+    bare = drawing.replace(' xmlns="http://www.w3.org/2000/svg"', "")
+    assert seen(bare, "image/svg+xml") == said
+
+
+def test_a_script_inside_a_feed_is_not_read():
+    page = '<div xmlns="http://www.w3.org/1999/xhtml"><script>var x = 1;</script><p>yes</p></div>'
+    assert seen(f"<feed><content>{page}</content></feed>", "application/xml") == "p: yes"
 
 
 def test_the_error_of_a_notebook_cell_is_read():
