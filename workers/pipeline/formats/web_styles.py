@@ -35,9 +35,9 @@ _UNREADABLE = _BIT["visibility"] | _BIT["font-size"] | _BIT["text-indent"]
 # No rule hides without one of these; most rules have none and are not looked at further.
 _MAY_HIDE = re.compile(
     r"none|hidden|collapse|transparent|:\s*text|:\s*[-+]?[0.]|\b0+(?:[a-z]{1,4}|%)?[\s/]|[,/]\s*+0*+(?:\.0*+)?%?\s*+\)|"
-    r"#[0-9a-f]{3}(?:0|[0-9a-f]{3}00)\b|rect\(|inset\(|-\d{4}|scale|\\",
-    re.IGNORECASE,
+    r"#[0-9a-f]{3}(?:0|[0-9a-f]{3}00)\b|rect\(|inset\(|-\d{4}|scale|\\"
 )
+_SIGNS = frozenset("\\\x1f")  # a name with an escape or a torn one is not found by itself
 _BRACE = re.compile(r"[{}]")
 _MARKUP = re.compile(r"<!--|-->|<!\[CDATA\[|\]\]>")
 _SCREENS = frozenset({"", "all", "screen", "only screen", "only all"})
@@ -53,10 +53,11 @@ _CLASSES = re.compile(r"\.[\w-]|\[|(?<!:):(?!:|not\b|is\b|has\b)[\w-]")
 _TAGS = re.compile(r"(?:^|[\s>+~(,])[a-zA-Z]")
 _SUBJECT = re.compile(r"[^\s>+~]+$")
 _NAMES = re.compile(r"[.#]?[\w-]+")
+_SEVERAL = 300  # rules; from here on it pays to know which names the page uses, as few of a large sheet's are
 _DEEPEST = 8  # rules inside rules
 _LONGEST_SELECTOR = 500
 _MOST_VISITS = 30_000_000  # of elements by selectors
-_COST = 300  # of a selector, in visits
+_COST, _COST_FOUND = 300, 100  # of a selector and of each element it finds, in visits
 _MOST_FOUND = 200_000
 
 
@@ -81,6 +82,9 @@ class Styles:
         self._names: dict[str, set[str]] = {}
         self._hidden: dict[str, set[int]] = {}
         self._touched: set[int] = set()
+        self._known = (
+            set(_names_of(tree.css("*"))) if len(self._rules) > _SEVERAL and size < _MOST_FOUND else None
+        )
         self._find_hidden()
 
     def sight(self, node: LexborNode, style: str | None, around: int) -> int | None:
@@ -119,10 +123,13 @@ class Styles:
         important, own = said.get(name, (False, None))
         if important:
             return own
-        if not (asked or own == HIDES or element in self._hidden.get(name, ())):
+        hidden = element in self._hidden.get(name, ())
+        if not (asked or own == HIDES or hidden):
             return own
         ruled = self._all_rules(name).get(element)
-        return ruled[1] if ruled is not None and (own is None or ruled[0][0]) else own
+        if ruled is None:
+            return HIDES if hidden and own is None else own
+        return ruled[1] if own is None or ruled[0][0] else own
 
     def _said_inline(self, style: str) -> tuple[Said, bool]:
         found = self._inline.get(style)
@@ -142,10 +149,10 @@ class Styles:
             if not names:
                 continue
             for _, nodes in self._matches(rule, strictly=False):
-                for node in nodes:
-                    self._touched.add(node.mem_id)
+                elements = {node.mem_id for node in nodes}
+                self._touched |= elements
                 for name in names:
-                    self._hidden.setdefault(name, set()).update(node.mem_id for node in nodes)
+                    self._hidden.setdefault(name, set()).update(elements)
                     if name in WHOLE:
                         self._names.setdefault(name, set()).update(_names_of(nodes))
             if self._visits <= 0 or len(self._touched) > _MOST_FOUND:
@@ -158,7 +165,10 @@ class Styles:
             return found
         found = self._ruled[name] = {}
         names = self._names.get(name, set()) if name in WHOLE else None
+        hint = name.partition("-")[0]
         for order, rule in enumerate(self._rules):
+            if hint not in rule.body and _SIGNS.isdisjoint(rule.body):
+                continue
             if (said := self._said(rule).get(name)) is None or (rule.shows_only and said[1] != SHOWS):
                 continue
             important, state = said
@@ -169,7 +179,8 @@ class Styles:
                     before = found.get(node.mem_id)
                     if before is None or before[0] <= weight:
                         found[node.mem_id] = (weight, state)
-            if len(found) > _MOST_FOUND:
+            if self._visits <= 0 or len(found) > _MOST_FOUND:
+                found.clear()  # half of what is said may be the wrong half: what is hidden stays so
                 break
         return found
 
@@ -188,14 +199,19 @@ class Styles:
                 continue
             if self._visits <= 0 or len(selector) > _LONGEST_SELECTOR:
                 return [] if strictly else found
-            if among is not None and not _may_be(selector, among):
+            if (names := self._known if among is None else among) is not None and not _may_be(
+                selector, names
+            ):
                 continue
             self._visits -= self._cost
             try:
-                found.append((selector, self._tree.css(selector)))
+                nodes = self._tree.css(selector)
             except (SelectolaxError, ValueError):  # one that only browsers know, or not even they
                 if strictly:
                     return []
+                continue
+            self._visits -= _COST_FOUND * len(nodes)
+            found.append((selector, nodes))
         return found
 
 
@@ -221,7 +237,8 @@ def _rules_of(tree: LexborHTMLParser) -> Iterator[_Rule]:
         media = style.attributes.get("media") or ""
         if (around is not None and around.tag == "noscript") or _on_screen(media) is not False:
             continue
-        yield from _parsed(_MARKUP.sub(" ", quiet(style.text() or "")))
+        sheet = quiet(style.text() or "")
+        yield from _parsed(_MARKUP.sub(" ", sheet))
 
 
 def _parsed(sheet: str) -> Iterator[_Rule]:
@@ -236,12 +253,12 @@ def _parsed(sheet: str) -> Iterator[_Rule]:
         if brace.group() == "{":
             said, _, prelude = text.rpartition(";")
             if said and selectors and shows_only is not None:
-                yield _Rule(selectors, said, shows_only)
+                yield _Rule(selectors, said.lower(), shows_only)
             stack.append(_opened(prelude.replace("\x1f", " ").strip(), selectors, shows_only, len(stack)))
         elif stack:
             stack.pop()
             if selectors and shows_only is not None and text.strip():
-                yield _Rule(selectors, text, shows_only)
+                yield _Rule(selectors, text.lower(), shows_only)
 
 
 def _opened(prelude: str, around: str, shows_only: bool | None, depth: int) -> tuple[str, bool | None]:

@@ -62,6 +62,7 @@ def test_what_a_page_shows_in_the_end_is_read(shown: str):
         '<p style="display:none;x:y(;display:block;)">no</p>',
         '<p style="display:none;dis/**/play:block">no</p>',
         '<p style="dis\\70lay:none">no</p>',
+        "<style>.X{DISPLAY:NONE}.y{d\\69splay:n\\6fne}.z{dis/**/play:none}</style><p class=X>no</p><p class=y>no</p><p class=z>no</p>",
         '<p style="color:rgba(0,0,0,0)">no</p><p style="color:rgb(0 0 0 / 0%)">no</p><p style="color:#fff0">no</p>',
         '<p style="color:transparent;background-clip:text">no</p>',
         "<style>.x{display:none}.x{display:var(--y)}</style><p class=x>no</p>",
@@ -75,6 +76,7 @@ def test_what_a_page_shows_in_the_end_is_read(shown: str):
         '<style>.y{content:"}"}.x{display:none}</style><p class=x>no</p>',
         "<style>.a{color:red;.x{display:none}}</style><div class=a><p class=x>no</p></div>",
         "<style>.a{height:0}.b{overflow:hidden}</style><p class='a b'>no</p>",
+        f"<style>{'.u{color:red}' * 400}#h .x{{display:none}}.x{{display:block}}</style><div id=h><p class=x>no</p></div>",
         "<table><tbody style='display:none'><tr><td>no</td></tr></tbody></table>",
         "<table style='font-size:0'><tr><td>no</td></tr></table>",
         "<ul style='visibility:hidden'><li>no</li></ul>",
@@ -90,6 +92,12 @@ def test_many_rules_on_a_long_page_cost_seconds_at_most():
     began = time.process_time()
     assert seen(page) == "yes"
     assert time.process_time() - began < 5
+
+
+def test_what_is_hidden_stays_so_where_there_are_too_many_rules_to_weigh():
+    rules = "".join(f"p:not(.a{n}){{display:block}}" for n in range(2_000))
+    page = f"<style>p{{display:none}}{rules}</style>{'<p>no</p>' * 10_000}yes"
+    assert seen(page) == "yes"
 
 
 @pytest.mark.parametrize(
