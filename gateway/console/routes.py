@@ -20,7 +20,7 @@ from gateway.console import (
     settings_routes,
 )
 from gateway.console.visits import LANGUAGE_COOKIE, Member, PageRoute, Visit, render, visitor, words_for
-from gateway.console.words import LANGUAGES, Words, trouble
+from gateway.console.words import FACTS, LANGUAGES, Words, trouble
 from gateway.corpus.entries_repository import MANAGED, WRITTEN
 from gateway.errors import CsrfRefused, NotAuthenticated
 from gateway.http import Db, base_url
@@ -112,7 +112,7 @@ def _of_surfaces(visit: Visit, connection: ConnectionOut, here: str, name: str) 
         found.append({"text": text, "action": words("See the estimate"), "address": here})
     stopped: dict[str, list[str]] = {}
     for source in connection.sources:
-        if source.last_error and source.waits_for is None:
+        if source.last_error and source.last_error not in FACTS and source.waits_for is None:
             stopped.setdefault(source.last_error, []).append(words(source.surface))
     for error, parts in stopped.items():
         text = f"{name}: {', '.join(parts)} – {trouble(words, error)}."

@@ -18,7 +18,7 @@ from fastapi.templating import Jinja2Templates
 from pydantic import ValidationError
 
 from gateway.console import charts, passages
-from gateway.console.words import LANGUAGES, Words, chosen_language, trouble
+from gateway.console.words import FACTS, LANGUAGES, Words, chosen_language, trouble
 from gateway.corpus.highlights import place
 from gateway.db import Database
 from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthenticated, fields_invalid
@@ -32,7 +32,13 @@ LANGUAGE_COOKIE = "catchment_language"
 templates = Jinja2Templates(Path(__file__).parent / "templates")  # escapes everything it is given
 templates.env.trim_blocks = templates.env.lstrip_blocks = True
 _environment = cast("Any", templates.env)
-_environment.globals |= {"bars": charts.bars, "place": place, "languages": LANGUAGES, "trouble": trouble}
+_environment.globals |= {
+    "bars": charts.bars,
+    "place": place,
+    "languages": LANGUAGES,
+    "trouble": trouble,
+    "facts": FACTS,
+}
 _environment.filters |= {
     "number": passages.grouped,
     "size": passages.readable_size,

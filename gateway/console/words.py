@@ -26,6 +26,10 @@ class Words:
         return _dictionary(self.language).get(text, text)
 
 
+# Said of a surface, and no trouble: there is nothing anybody could do.
+FACTS = frozenset({"no_onedrive"})
+
+
 def trouble(words: Words, name: str) -> str:
     """Why something could not be done. What no dictionary knows is a name from inside the house, which would help nobody."""
     if name in _dictionary("de"):

@@ -92,8 +92,9 @@ async def test_home_calls_out_what_cannot_be_read_and_does_not_call_it_syncing(
     sign_in: SignIn, db: Database, mandate: TestMandate
 ) -> None:
     made = await connection_of(db, mandate, auto_start=True)
-    ids = await surfaces_of(db, mandate, made, "sharepoint", "outlook", "teams")
+    ids = await surfaces_of(db, mandate, made, "sharepoint", "outlook", "teams", "onedrive")
     async with db.tenant_session(mandate.id) as session:
+        await sync_repository.note_error(session, ids["onedrive"], "no_onedrive")  # nobody could mend it
         await sync_repository.note_error(session, ids["outlook"], "forbidden")
         await sync_repository.note_error(session, ids["teams"], "KeyError")
     browser = await sign_in(mandate.id, mandate.users["member"])
@@ -101,6 +102,7 @@ async def test_home_calls_out_what_cannot_be_read_and_does_not_call_it_syncing(
     assert "Outlook mail – no access." in attention
     assert "Teams – something unexpected happened" in attention
     assert f'href="/connections/{made}">Look at it' in attention
+    assert "OneDrive" not in attention + syncing
     assert "SharePoint ·" in syncing
     assert "Outlook" not in syncing
     assert "Teams" not in syncing
