@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from connectors.kit.contract import (
+    ConnectorError,
     Estimate,
     Fetched,
     Item,
@@ -206,11 +207,14 @@ class Teams(ContainerSurface[Place]):
         # A feed may also name a reply by itself: then its thread has changed.
         named = {str(one["replyToId"]) for one in entries if one.get("replyToId")} - set(roots)
         roots |= await self._roots(place, sorted(named)) if place.team else {}
-        threads = await self._threads(place, roots)
+        refused: dict[str, ConnectorError] = {}
+        threads = await self._threads(place, roots, refused)
         found = Entries(place.id)
         gone: list[Tombstone] = []
         for root_id, messages in threads.items():
             with found.reading(root_id, roots[root_id].get("subject")):
+                if root_id in refused:
+                    raise ItemFailed("refused", str(refused[root_id]))
                 item = await asyncio.to_thread(self._thread, place, roots[root_id], messages)
                 if item is not None:
                     found.add(item)
@@ -226,8 +230,10 @@ class Teams(ContainerSurface[Place]):
             if status == 200 and isinstance(body, dict)
         }
 
-    async def _threads(self, place: Place, roots: Mapping[str, Record]) -> dict[str, list[Record]]:
-        """The messages of each thread, oldest first."""
+    async def _threads(
+        self, place: Place, roots: Mapping[str, Record], refused: dict[str, ConnectorError]
+    ) -> dict[str, list[Record]]:
+        """The messages of each thread, oldest first. Into `refused` goes why one of them cannot be told."""
         bare = [
             one
             for one, root in roots.items()
@@ -238,7 +244,10 @@ class Teams(ContainerSurface[Place]):
         )
         answered: dict[str, list[Record]] = {}
         for root_id, (status, body) in zip(bare, answers, strict=True):
-            answered[root_id] = await self._all_replies(place, body) if status == 200 else []
+            if status in {200, 404}:
+                answered[root_id] = await self._all_replies(place, body) if status == 200 else []
+            else:  # a thread without its answers would be half of what was said
+                refused[root_id] = meaning(status, error_code(body), {})
         threads: dict[str, list[Record]] = {}
         for root_id, root in roots.items():
             replies = answered.get(root_id) or list(root.get("replies") or [])

@@ -35,6 +35,7 @@ class Tenant:
 
     def __init__(self, feed: Callable[[Asked], Reply], chat: Callable[[Asked], Reply] | None = None) -> None:
         self._feed, self._chat = feed, chat
+        self.replies_status = 200
         self.asked: list[str] = []
 
     def __call__(self, asked: Asked) -> Reply:
@@ -51,7 +52,11 @@ class Tenant:
             return said(
                 {
                     "responses": [
-                        {"id": one["id"], "status": 200, "body": answers[one["url"]]}
+                        {
+                            "id": one["id"],
+                            "status": self.replies_status if "/replies" in one["url"] else 200,
+                            "body": answers[one["url"]],
+                        }
                         for one in asked.json()["requests"]
                     ]
                 }
@@ -89,6 +94,14 @@ async def test_a_feed_that_does_not_expand_replies() -> None:
         return said({"value": [ROOT], "@odata.deltaLink": link(asked)})
 
     assert texts(await walk(Tenant(feed))) == THREAD
+
+
+async def test_answers_that_are_refused_do_not_leave_half_a_thread() -> None:
+    tenant = Tenant(lambda asked: said({"value": [ROOT], "@odata.deltaLink": link(asked)}))
+    tenant.replies_status = 403
+    pages = await walk(tenant)
+    assert texts(pages) == {}
+    assert [(one.external_id, one.reason) for page in pages for one in page.failures] == [("1", "refused")]
 
 
 async def test_a_feed_that_names_a_reply_by_itself() -> None:
