@@ -39,7 +39,7 @@ _BLOCKS = _names(
 )
 _HEADINGS = frozenset(f"h{rank}" for rank in range(1, 7))
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_-]{0,29}")  # nothing that could be a token
-_BREAK = "\x1e"
+_BREAK, _ITEM = "\x1e", "\x1d"
 
 
 def read(source: Source) -> Extracted:
@@ -261,20 +261,24 @@ class _Page:
 
     def _words(self, node: LexborNode, around: int) -> str:
         pieces: list[str] = []
-        stack = [(node, around)]
+        stack: list[tuple[LexborNode, int | None]] = [(node, around)]
         while stack:
-            element, around = stack.pop()
+            element, outside = stack.pop()
+            if outside is None:
+                pieces.append(" ")  # the end of a block
+                continue
             tag = element.tag or ""
             if tag == "-text":
-                if not around or readable(around):
+                if not outside or readable(outside):
                     pieces.append(element.text_content or "")
                 continue
-            sight = self._sight(tag, element, around) if tag[:1].isalpha() else None
+            sight = self._sight(tag, element, outside) if tag[:1].isalpha() else None
             if sight is None:
                 continue
-            if tag == "li" and _follows_item(element):
-                pieces.append("; ")
-            elif tag in _BLOCKS or tag == "br":
+            if tag in _BLOCKS and element is not node:
+                pieces.append(_ITEM if tag == "li" and _follows_item(element) else " ")
+                stack.append((element, None))
+            elif tag == "br":
                 pieces.append(" ")
             children: list[tuple[LexborNode, int]] = []
             child = element.child
@@ -282,7 +286,8 @@ class _Page:
                 children.append((child, sight))
                 child = child.next
             stack.extend(reversed(children))
-        return " ".join("".join(pieces).split())
+        items = (" ".join(item.split()) for item in "".join(pieces).split(_ITEM))
+        return "; ".join(filter(None, items))
 
 
 def _is_grid(table: LexborNode) -> bool:

@@ -180,9 +180,9 @@ def test_an_empty_item_leaves_its_mark_to_nobody():
 
 def test_a_list_in_a_cell_leaves_the_table_its_rows():
     head = "<tr><th>Plan<th>Includes</tr>"
-    rows = "<tr><td>Basic<td><ul><li>Mail<li>Files</ul></tr><tr><td>Pro<td>All</tr>"
-    table = "Plan: Basic | Includes: Mail; Files\nPlan: Pro | Includes: All"
+    rows = "<tr><td>Basic<td><p>All of</p>: <ul> <li>Mail</li> <li>Files</li> </ul>daily</tr><tr><td>Pro<td>All</tr>"
+    table = "Plan: Basic | Includes: All of : Mail; Files daily\nPlan: Pro | Includes: All"
     assert seen(f"<table>{head}{rows}</table>") == f"Plan | Includes\n{table}"
-    assert "Basic | Mail; Files" in seen(f"<table>{rows}</table>").replace("Basic: ", "")
+    assert "Basic | All of : Mail; Files daily" in seen(f"<table>{rows}</table>").replace("Basic: ", "")
     layout = "<table><tr><td><ul><li>Menu</ul><td><p>One.</p><p>Two.</p></tr></table>"
     assert seen(layout) == "- Menu\n\nOne.\n\nTwo."
