@@ -90,6 +90,7 @@ def write(draft: Draft, html: str, *, paths: bool = True, **place: Any) -> None:
 class _Page:
     def __init__(self, draft: Draft, place: dict[str, Any], *, styles: Styles, paths: bool) -> None:
         self._draft, self._place, self._styles, self._paths = draft, place, styles, paths
+        self._ruled = styles.hide
         self._inline: list[str] = []
         self._blocks: list[tuple[str, ...]] = [("body",)]
         self._mark = ""
@@ -146,11 +147,14 @@ class _Page:
         attributes = node.attributes
         if tag == "dialog" and "open" not in attributes:
             return None
-        if not attributes:
-            return self._styles.sight(node, None, around)
-        if "hidden" in attributes or "popover" in attributes:
-            return None
-        return self._styles.sight(node, attributes.get("style"), around)
+        style = None
+        if attributes:
+            if "hidden" in attributes or "popover" in attributes:
+                return None
+            style = attributes.get("style")
+        if not (style or around or self._ruled):
+            return 0
+        return self._styles.sight(node, style, around)
 
     def _enter(self, tag: str, node: LexborNode, path: tuple[str, ...], sight: int) -> bool:
         """False if the element is done with."""
@@ -286,7 +290,10 @@ class _Page:
                 children.append((child, sight))
                 child = child.next
             stack.extend(reversed(children))
-        items = (" ".join(item.split()) for item in "".join(pieces).split(_ITEM))
+        words = "".join(pieces)
+        if _ITEM not in words:
+            return " ".join(words.split())
+        items = (" ".join(item.split()) for item in words.split(_ITEM))
         return "; ".join(filter(None, items))
 
 

@@ -87,6 +87,11 @@ class Styles:
         )
         self._find_hidden()
 
+    @property
+    def hide(self) -> bool:
+        """Whether any rule hides anything."""
+        return bool(self._touched)
+
     def sight(self, node: LexborNode, style: str | None, around: int) -> int | None:
         """How its words can be seen, given how those around it can; None if all that is inside is hidden."""
         touched = bool(self._touched) and node.mem_id in self._touched
