@@ -15,8 +15,10 @@ TURNING_POINTS = "#appendonsend, hr#stopSpelling, #divRplyFwdMsg, #mail-editor-r
 SEPARATOR = "-----Original Message-----"
 SIGNATURES = "div.gmail_signature, div.moz-signature, pre.moz-signature, div.protonmail_signature_block"
 UNREAD = "script, style, head, title, meta, link, img, svg, picture, video, audio, object, iframe, map, template, noscript"
-HIDDEN = re.compile(
-    r"display ?: ?none|visibility ?: ?hidden|mso-hide ?: ?all|font-size ?: ?0(px|pt|em)? ?(;|$)|max-height ?: ?0"
+HIDDEN = re.compile(r"display ?: ?none|visibility ?: ?hidden|mso-hide ?: ?all|max-height ?: ?0")
+# Newsletters put no size around everything, against gaps, and a size around every piece of text. A share of nothing is nothing.
+SIZE = re.compile(
+    r"font-size ?: ?(?:(?P<none>0(?:\.0*)?(?:[a-z]*|%)(?![\w.%]))|(?:\d*\.)?\d+(?:px|pt|pc|in|cm|mm|q|rem)|(?:xx?-)?(?:small|large)|medium)"
 )
 BLOCKS = frozenset(
     [
@@ -112,6 +114,8 @@ def _take_out(tree: LexborHTMLParser) -> None:
         style = " ".join((node.attributes.get("style") or "").lower().split())
         if HIDDEN.search(style):
             node.decompose()
+        elif sizes := list(SIZE.finditer(style)):
+            node.attrs["data-size"] = "" if sizes[-1]["none"] else "1"  # the last one counts
     for node in tree.css(SIGNATURES):
         node.insert_before("\n-- \n")
     for node in tree.css(QUOTED):
@@ -127,8 +131,11 @@ class _Writer:
         self._line: list[str] = []
         self.quotes = 0
         self.verbatim = 0
+        self.sizes: list[str] = []  # of the elements around, as far as they say one
 
     def say(self, text: str) -> None:
+        if self.sizes and not self.sizes[-1]:
+            return
         if self.verbatim:
             first, *rest = text.split("\n")
             self._line.append(first)
@@ -192,6 +199,8 @@ def _enter(node: LexborNode, writer: _Writer) -> None:
         return
     _space_before(tag, writer)
     attributes = node.attributes
+    if "data-size" in attributes:
+        writer.sizes.append(attributes["data-size"] or "")
     if "data-turns" in attributes:
         writer.line(SEPARATOR)
     if "data-quoted" in attributes:
@@ -223,8 +232,11 @@ def _leave(node: LexborNode, writer: _Writer) -> None:
         writer.turn()
     if tag == "pre":
         writer.verbatim -= 1
-    if "data-quoted" in node.attributes:
+    attributes = node.attributes
+    if "data-quoted" in attributes:
         writer.quotes -= 1
+    if "data-size" in attributes:
+        writer.sizes.pop()
 
 
 def _break(writer: _Writer) -> None:

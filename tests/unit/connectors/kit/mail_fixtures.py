@@ -249,6 +249,12 @@ MAILS = [
         '<img src="cid:logo" alt="Logo"><p style="font-size:0">zero</p>',
         "The talk is at ten.",
     ),
+    html(
+        "a newsletter without a size around its text",
+        '<table><tr><td style="font-size:0px;padding:10px;">gap<div style="font-family:Arial;font-size:13px">Body text, <b>bold</b></div>'
+        '<div style="FONT-SIZE: 0">unseen<span style="font-size:100%">unseen</span></div></td></tr></table>',
+        "Body text, bold",
+    ),
     html("styles and scripts", "<style>p{color:red}</style><script>alert(1)</script><p>Only this.</p><!-- not this -->", "Only this."),
     html(
         "a table",
