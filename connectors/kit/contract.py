@@ -87,8 +87,8 @@ class Page:
     `listing` pages belong to a full listing: what they name is marked as seen in this generation. `container_complete`
     names containers whose listing ends with this page; `containers_failed` those that could not be listed to the end, which
     forbids any deletion by absence; `refusals` says of those that were refused with which word: one `FORBIDDEN` proves
-    nothing yet. It may also name what the account does not have at all, by the word for that. `containers_gone` are those that are no longer there for this user, `containers_left_out` those that are
-    there and that policy no longer wants.
+    nothing yet. It may also name what the account does not have at all, by the word for that. `containers_gone` are those that
+    are no longer there for this user, `containers_left_out` those that are there and that policy no longer wants.
     """
 
     next_cursor: str
