@@ -137,6 +137,8 @@ def _place(error: Exception) -> str:
 
 
 def _crash_point() -> None:
+    if "CATCHMENT_CRASH_POINTS" not in os.environ:
+        return  # nearly always; what every new child imports costs each of them
     from gateway.crashpoints import crash_point  # noqa: PLC0415 - the fork server itself has no crash point
 
     crash_point("parser.child")
