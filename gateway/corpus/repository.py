@@ -32,6 +32,7 @@ class DocumentFilter:
     type: str | None = None
     tag: str | None = None
     title: str | None = None
+    source_id: str | None = None
 
 
 async def find_document(session: AsyncSession, document_id: UUID, viewer: UUID | None) -> Row[Any] | None:
@@ -61,6 +62,7 @@ async def list_documents(
               AND (CAST(:connection_id AS uuid) IS NULL OR d.connection_id = :connection_id)
               AND (CAST(:type AS text) IS NULL OR d.type = :type)
               AND (CAST(:tag AS text) IS NULL OR :tag = ANY(d.tags))
+              AND (CAST(:source_id AS text) IS NULL OR d.source_id = :source_id)
               AND (CAST(:title AS text) IS NULL OR strpos(lower(d.title), lower(:title)) > 0)
               AND (CAST(:at AS timestamptz) IS NULL OR (d.created_at, d.id) < (:at, CAST(:id AS uuid)))
             ORDER BY d.created_at DESC, d.id DESC LIMIT :limit

@@ -166,10 +166,13 @@ async def list_documents(
     type: str | None = None,  # noqa: A002 - the wire's word
     tag: str | None = None,
     title: str | None = None,
+    source_id: Annotated[
+        str | None, Query(alias="sourceId", description="the source's own id, or what you called it")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: str | None = None,
 ) -> Page[DocumentOut]:
-    wanted = DocumentFilter(source_kind, status, connection_id, type, tag, title)
+    wanted = DocumentFilter(source_kind, status, connection_id, type, tag, title, source_id)
     after = decode_cursor(cursor) if cursor else None
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         rows = await repository.list_documents(

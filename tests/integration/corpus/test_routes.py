@@ -137,6 +137,15 @@ async def test_an_erasure_runs_in_the_worker_and_answers_with_its_receipt(client
     ).status_code == 403
 
 
+async def test_a_document_is_found_by_what_its_source_calls_it(client, mandate, owner):
+    for name in ("note-1", "note-12"):
+        body = ask(owner, name, f"About {name}.").model_dump(mode="json", by_alias=True)
+        await client.post("/v1/ingestions", json=body, headers=mandate.auth())
+    for name, found in (("note-1", ["note-1"]), ("note", [])):
+        answer = await client.get("/v1/documents", params={"sourceId": name}, headers=mandate.auth())
+        assert [item["sourceId"] for item in answer.json()["items"]] == found
+
+
 async def test_a_tag_is_the_same_however_it_was_typed(client, mandate, owner, bench):
     body = ask(owner, "a", "A note about boats.").model_dump(mode="json", by_alias=True)
     body |= {"tags": [" spaced ", "u\u0308mla\u0308ut"]}
