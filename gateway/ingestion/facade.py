@@ -130,7 +130,10 @@ async def request_ingestions(
     `may_replace` judges documents that are already there; who comes over HTTP is not trusted with everybody's.
     """
     store = blobs or default_blob_store()
-    policy = Policy.model_validate(await repository.mandate_policy(session))
+    found = await repository.find_policy(session)
+    if found is None:
+        raise NotFound(f"There is no mandate {tenant_of(session)}.")
+    policy = Policy.model_validate(found)
     # Not on the loop: a batch has many words.
     requests = await asyncio.to_thread(_described, requests, policy, session.info["mandate_id"])
     states = await connections.share_lock(session, {r.connection_id for r in requests if r.connection_id})

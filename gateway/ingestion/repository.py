@@ -36,8 +36,12 @@ def _hex(value: object) -> str:
 
 
 async def mandate_policy(session: AsyncSession) -> dict[str, Any]:
-    policy = await session.scalar(text("SELECT policy FROM mandate"))
-    return policy or {}
+    return await find_policy(session) or {}
+
+
+async def find_policy(session: AsyncSession) -> dict[str, Any] | None:
+    """None: there is no such mandate."""
+    return await session.scalar(text("SELECT policy FROM mandate"))
 
 
 ObjectKey = tuple[UUID | None, str, str]  # connection, sourceKind, sourceId

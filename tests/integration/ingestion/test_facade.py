@@ -50,6 +50,13 @@ async def test_new_content_is_queued_with_document_job_outbox_and_timeline(db, t
     assert [row.status for row in await rows_of(db, tenant, "SELECT status FROM timeline")] == ["pending"]
 
 
+async def test_a_mandate_that_is_not_there_is_named(db, tenant, blobs):
+    stranger = new_id()
+    with pytest.raises(NotFound, match=str(stranger)):
+        async with db.tenant_session(stranger) as session:
+            await facade.request_ingestion(session, ask(tenant, "a", "text"), blobs=blobs)
+
+
 async def test_everything_rolls_back_with_the_caller(db, tenant, blobs):
     class CallerFailed(Exception):
         pass
