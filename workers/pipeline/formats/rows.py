@@ -4,6 +4,7 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from workers.pipeline.formats.draft import Draft, Places
+from workers.pipeline.formats.numerals import in_letters
 from workers.pipeline.formats.tables import goes_on, head_of, lines_of
 
 
@@ -55,11 +56,7 @@ def write_lines(draft: Draft, lines: Sequence[str], places: Sequence[Place], **p
 
 
 def column_name(number: int) -> str:
-    letters = ""
-    while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters
+    return in_letters(number).upper()
 
 
 def _tables(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:

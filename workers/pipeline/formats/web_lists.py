@@ -4,12 +4,9 @@ import re
 
 from selectolax.lexbor import LexborNode
 
+from workers.pipeline.formats.numerals import LARGEST_ROMAN, in_letters, in_roman
+
 _NUMBER = re.compile(r"\s*([+-]?\d{1,6})(?!\d)")
-_ROMAN = (
-    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
-    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
-)  # fmt: skip
-_LARGEST_ROMAN = 3999
 
 
 class Numbering:
@@ -48,25 +45,9 @@ def _count(items: LexborNode) -> int:
 
 def _written(number: int, kind: str) -> str:
     if kind in {"a", "A"} and number > 0:
-        letters = _letters(number)
-    elif kind in {"i", "I"} and 0 < number <= _LARGEST_ROMAN:
-        letters = _roman(number)
+        letters = in_letters(number)
+    elif kind in {"i", "I"} and 0 < number <= LARGEST_ROMAN:
+        letters = in_roman(number)
     else:
         return str(number)
     return letters.upper() if kind.isupper() else letters
-
-
-def _letters(number: int) -> str:
-    letters = ""
-    while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(ord("a") + rest) + letters
-    return letters
-
-
-def _roman(number: int) -> str:
-    letters = ""
-    for worth, sign in _ROMAN:
-        count, number = divmod(number, worth)
-        letters += sign * count
-    return letters

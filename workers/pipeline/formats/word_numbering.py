@@ -9,15 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from workers.pipeline.formats.numerals import LARGEST_ROMAN, in_roman
+
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 BULLET = "-"
 _DEEPEST = 8
 _LONGEST = 100  # characters around a number
 _COUNTED = re.compile(r"%([1-9])")
-_ROMAN = (
-    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
-    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
-)  # fmt: skip
 
 
 class Mark(NamedTuple):
@@ -176,11 +174,8 @@ def _depth_of_name(style: str) -> int:
 
 def _written(number: int, form: str) -> str:
     match form:
-        case "upperRoman" | "lowerRoman" if 0 < number < 4000:
-            written = ""
-            for value, letters in _ROMAN:
-                written += letters * (number // value)
-                number %= value
+        case "upperRoman" | "lowerRoman" if 0 < number <= LARGEST_ROMAN:
+            written = in_roman(number)
         case "upperLetter" | "lowerLetter" if 0 < number <= 26 * _LONGEST:
             written = chr(ord("a") + (number - 1) % 26) * ((number + 25) // 26)
         case "decimalZero":
