@@ -1,5 +1,6 @@
 """Accounts: connect one, see what it would bring, watch it fill up, fix what failed, disconnect with a receipt."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,9 +11,9 @@ from fastapi.responses import HTMLResponse
 from connectors.registry import SURFACES
 from gateway.connections import routes as connections
 from gateway.connections import sync_routes
-from gateway.connections.schemas import ConnectionIn, ConnectionOut, ConnectionPatch
+from gateway.connections.schemas import ConnectionIn, ConnectionOut, ConnectionPatch, SourceOut
 from gateway.connections.sync_progress_service import progress_of
-from gateway.connections.sync_schemas import SyncIn
+from gateway.connections.sync_schemas import SurfaceProgress, SyncIn
 from gateway.connections.sync_why_service import SENTENCES
 from gateway.connections.vendors import is_configured
 from gateway.console import rules
@@ -103,7 +104,7 @@ async def _shown(visit: Visit, found: ConnectionOut, item: str = "") -> dict[str
         "failures": [],
         "items": [],
         "sentences": SENTENCES,
-        "refreshable": [source for source in found.sources if source.waits_for in {None, "vendor"}],
+        "refreshable": False,
     }
     if found.status != "revoked":
         values |= await _looked_up(visit, found, item.strip())
@@ -113,22 +114,25 @@ async def _shown(visit: Visit, found: ConnectionOut, item: str = "") -> dict[str
 async def _looked_up(visit: Visit, found: ConnectionOut, item: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     async with visit.db.tenant_session(visit.principal.mandate_id) as session:
-        values["progress"] = await progress_of(session, found.id)
+        values["progress"] = progress = await progress_of(session, found.id)
+    # All from one look: right after the consent the surfaces appear while this page is being made.
+    values["refreshable"] = any(part.waits_for in {None, "vendor"} for part in progress.surfaces)
+    unaccepted = _unaccepted(progress.surfaces)
     values["held"] = (await sync_routes.list_held(visit.db, found.id, visit.principal)).items
     values["failures"] = (
         await sync_routes.list_failures(visit.db, found.id, visit.principal, limit=ROWS)
     ).items
     if item:
         values["items"] = await _items(visit, found.id, item)
-    if waiting := _unaccepted(found):
+    if unaccepted:
         told = await sync_routes.estimate(visit.request, visit.db, found.id, visit.principal)
-        values["estimate"] = [part for part in told.surfaces if part.surface in waiting]
+        values["estimate"] = [part for part in told.surfaces if part.surface in unaccepted]
     return values
 
 
-def _unaccepted(found: ConnectionOut) -> list[str]:
-    """Surfaces whose first sync waits for somebody who has seen what it would bring."""
-    return [source.surface for source in found.sources if source.waits_for == "acceptance"]
+def _unaccepted(surfaces: Iterable[SourceOut | SurfaceProgress]) -> list[str]:
+    """Those whose first sync waits for somebody who has seen what it would bring."""
+    return [one.surface for one in surfaces if one.waits_for == "acceptance"]
 
 
 async def _items(visit: Visit, connection_id: UUID, words: str) -> list[Any]:
@@ -184,7 +188,7 @@ async def change_surfaces(
 @router.post("/connections/{connection_id}/start")
 async def start(visit: MemberForm, connection_id: UUID) -> Response:
     found = await connections.get_connection(visit.request, visit.db, connection_id, visit.principal)
-    wanted = SyncIn(mode="bootstrap", surfaces=_unaccepted(found) or None)
+    wanted = SyncIn(mode="bootstrap", surfaces=_unaccepted(found.sources) or None)
     await sync_routes.sync(visit.db, connection_id, visit.principal, wanted)
     return back_to(f"/connections/{connection_id}")
 

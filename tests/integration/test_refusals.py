@@ -70,7 +70,7 @@ async def test_a_parameter_that_no_route_knows_is_refused_everywhere(
 @pytest.mark.parametrize(
     ("path", "field"),
     [
-        ("/documents?sourceId=note-1", "query.sourceId"),
+        ("/documents?source=note-1", "query.source"),
         ("/documents?tags=zzz", "query.tags"),
         ("/documents?status=bogus", "query.status"),
         ("/documents?sourceKind=bogus", "query.sourceKind"),

@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -9,6 +10,7 @@ from sqlalchemy import text
 
 from gateway.connections import repository, sync_repository
 from gateway.connections.sync_service import enqueue_sync
+from gateway.console import connections_routes
 from gateway.corpus.erasure import begin_erasure
 from gateway.db import Database, new_id
 from tests.fixtures.tenants import SignIn, TestMandate
@@ -204,3 +206,21 @@ async def test_held_deletions_are_counted_can_be_kept_and_are_approved_one_surfa
     assert "What was held is being deleted here, too." in after.text
     assert "Held deletions: SharePoint" in after.text
     assert "Held deletions: Outlook mail" not in after.text
+
+
+async def test_a_page_made_while_its_surfaces_appear_asks_about_the_estimate(
+    sign_in: SignIn, db: Database, mandate: TestMandate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after the consent they may be registered between two looks at them."""
+    made = await connection_of(db, mandate)
+    look = connections_routes.connections.get_connection
+
+    async def look_and_register(*arguments: Any) -> Any:
+        found = await look(*arguments)
+        await surfaces_of(db, mandate, made, "outlook")
+        return found
+
+    monkeypatch.setattr(connections_routes.connections, "get_connection", look_and_register)
+    page = (await (await sign_in(mandate.id, mandate.users["member"])).get(f"/connections/{made}")).text
+    assert f'action="/connections/{made}/start"' in page
+    assert f'action="/connections/{made}/sync"' not in page
