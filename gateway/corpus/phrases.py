@@ -117,11 +117,10 @@ class _Look:
             return {}
         weights = self._scores.of([*first.tolist(), *(first + 1).tolist()])
         best = sorted(first.tolist(), key=lambda one: -(weights.get(one, 0.0) + weights.get(one + 1, 0.0)))
-        texts = {
-            text.number: text for text in self._read([*best[:CHECKED], *(one + 1 for one in best[:CHECKED])])
-        }
+        best = best[:CHECKED]
+        texts = {text.number: text for text in self._read([*best, *(one + 1 for one in best)])}
         found: dict[int, float] = {}
-        for one in best[:CHECKED]:
+        for one in best:
             here, there = texts.get(one), texts.get(one + 1)
             if here and there and here.document_id == there.document_id:
                 near = self._closeness(f"{here.text} {there.text}")
