@@ -30,6 +30,11 @@ class Format:
     engine: str = ""  # the package that does the work; empty: the standard library
 
     @property
+    def writes(self) -> bool:
+        """Whether its reader needs a folder for files of its own."""
+        return self.reader == "general"
+
+    @property
     def module(self) -> str:
         return f"{READERS}.{self.reader or self.name}"
 

@@ -92,7 +92,11 @@ async def parse_document(
         "withAttachments": with_attachments,
     }
     header, *batches = await pool.run(
-        task, data, isolated=format_.isolated, office=format_.name in OFFICE_FORMATS
+        task,
+        data,
+        isolated=format_.isolated,
+        folder=format_.writes,
+        office=format_.name in OFFICE_FORMATS,
     )
     try:
         document = ParsedDocument(

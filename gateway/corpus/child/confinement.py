@@ -76,23 +76,31 @@ def enter_namespaces() -> bool:
     return False
 
 
-def confine(protections: Protections, home: Path, code: list[Path], *, office: bool = False) -> None:
-    """Give up, for good, whatever parsing a file does not need.
+def walls(
+    protections: Protections, code: list[Path], home: Path | None = None, *, office: bool = False
+) -> int | None:
+    """Which files and connections stay within reach, as a descriptor for `confine`; None where the kernel has no Landlock.
 
     `office`: LibreOffice is needed. It puts a socket into /tmp whatever it is told, and looks for itself in /var.
     """
+    if protections.files != "landlock":
+        return None
+    return landlock.rules(
+        readable=[*code, *map(Path, _SYSTEM), *([_OFFICE] if office else [])],
+        writable=[home] if home else [],
+        listed=[Path("/var")] if office else [],
+        sockets=[Path("/tmp")] if office else [],  # noqa: S108
+        tcp=protections.network != "landlock",
+    )
+
+
+def confine(protections: Protections, walls: int | None) -> None:
+    """Give up, for good, whatever parsing a file does not need."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     _checked(_libc.capset(header, (ctypes.c_uint32 * 6)()))
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-    if protections.files == "landlock":
-        readable = [*code, *map(Path, _SYSTEM), *([_OFFICE] if office else [])]
-        landlock.confine(
-            readable=readable,
-            writable=[home],
-            listed=[Path("/var")] if office else [],
-            sockets=[Path("/tmp")] if office else [],  # noqa: S108
-            tcp=protections.network != "landlock",
-        )
+    if walls is not None:
+        landlock.confine(walls)
     if protections.network != "namespace":
         _refuse_sockets()
 

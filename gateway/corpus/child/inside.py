@@ -49,7 +49,7 @@ def live(
     *,
     handler: Handler,
     limits: Limits,
-    home: Path,
+    home: Path | None,
     server: int,
     resident_tasks: int,
     walls: Callable[[], None],
@@ -57,15 +57,14 @@ def live(
     """Serve one task, or up to `resident_tasks` of them."""
     code = NOT_CONFINED
     try:
-        channel = _settle(channel_descriptor, home, server)
-        walls()
+        channel = _settle(channel_descriptor, home, server, walls)
         limits.apply(resident_tasks=resident_tasks)
         code = 1
         turns = max(1, resident_tasks)
         while turns and (received := frames.receive_task(channel)) is not None:
             turns -= 1
             last, outcome = _answer(channel, handler, limits, *received)
-            stays = turns > 0 and outcome.get("reason") not in _LEAVES_AFTER and not any(home.iterdir())
+            stays = turns > 0 and outcome.get("reason") not in _LEAVES_AFTER and _left_nothing(home)
             kind = frames.FAILED if "reason" in outcome else frames.END
             # Together: most answers are one record, and each send wakes the parent.
             frames.send(channel, last + frames.pack(kind, {**outcome, "stays": stays}))
@@ -76,7 +75,7 @@ def live(
         os._exit(code)
 
 
-def _settle(descriptor: int, home: Path, server: int) -> socket.socket:
+def _settle(descriptor: int, home: Path | None, server: int, walls: Callable[[], None]) -> socket.socket:
     confinement.die_with_parent(server)
     os.setsid()
     signal.set_wakeup_fd(-1)
@@ -84,14 +83,20 @@ def _settle(descriptor: int, home: Path, server: int) -> socket.socket:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
+    if home is not None:
+        os.environ.update(HOME=str(home), TMPDIR=str(home))
+        tempfile.tempdir = None
+    os.umask(0o077)
+    os.chdir(home or "/")
     channel = socket.socket(fileno=descriptor)
+    walls()  # by a descriptor that goes with all the others
     os.closerange(3, descriptor)
     os.closerange(descriptor + 1, 4096)
-    os.environ.update(HOME=str(home), TMPDIR=str(home))
-    tempfile.tempdir = None
-    os.umask(0o077)
-    os.chdir(home)
     return channel
+
+
+def _left_nothing(home: Path | None) -> bool:
+    return home is None or not any(home.iterdir())
 
 
 def _answer(

@@ -50,42 +50,48 @@ def can_refuse_tcp() -> bool:
     return version() >= _TCP_SINCE
 
 
-def confine(
+def rules(
     *,
     readable: Sequence[Path],
     writable: Sequence[Path],
     listed: Sequence[Path] = (),
     sockets: Sequence[Path] = (),
     tcp: bool,
-) -> None:
-    """From here on this process and its helpers reach these paths only, and no TCP unless `tcp`. Cannot be undone.
+) -> int:
+    """A descriptor of rules that allow these paths only, and no TCP unless `tcp`.
 
     Of `listed` only the names can be seen. In the folders of `sockets` a socket may be made and taken away again; what lies
     there cannot be read or written.
     """
     known = version()
     files = sum(rights for since, rights in _KNOWN_SINCE if known >= since)
-    rules = _Ruleset(
+    handled = _Ruleset(
         files,
         _TCP if known >= _TCP_SINCE and not tcp else 0,
         _SIGNALS if known >= _SIGNALS_SINCE else 0,
     )
     # An older kernel wants the structure as short as it knew it.
     size = 8 if known < _TCP_SINCE else 16 if known < _SIGNALS_SINCE else 24
-    ruleset = _call(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0)
+    ruleset = _call(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(size), 0)
+    grants = (
+        (readable, _READ),
+        (writable, files),
+        (sockets, _MAKE_SOCKET | _REMOVE_FILE),
+        (listed, _READ_DIR),
+    )
     try:
-        grants = (
-            (readable, _READ),
-            (writable, files),
-            (sockets, _MAKE_SOCKET | _REMOVE_FILE),
-            (listed, _READ_DIR),
-        )
         for paths, rights in grants:
             for path in paths:
                 _allow(ruleset, path, rights & files)
-        _call(_RESTRICT_SELF, ruleset, 0)
-    finally:
+    except BaseException:
         os.close(ruleset)
+        raise
+    return ruleset
+
+
+def confine(ruleset: int) -> None:
+    """From here on this process and its helpers reach only what the rules allow. Cannot be undone."""
+    _call(_RESTRICT_SELF, ruleset, 0)
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:

@@ -25,6 +25,8 @@ _ENVIRONMENT = {
     # A reader frees one page's memory and asks for the next one's: given back to the kernel in between, it costs thousands
     # of page faults in a young child (a seventh of the time of a PDF).
     "MALLOC_TOP_PAD_": str(16 * 1024 * 1024),
+    # So is what is mapped on its own each time, which lists of a page's characters are from 128 kB on.
+    "MALLOC_MMAP_THRESHOLD_": str(4 * 1024 * 1024),
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "RAYON_NUM_THREADS": "1",
@@ -112,15 +114,15 @@ class ServerLink:
             raise
         return link
 
-    def spawn(self, *, tasks: int, office: bool = False) -> Child:
-        """Ask for a child that serves so many tasks. Its channel can be used at once; whether it lives is told by `exited`."""
+    def spawn(self, *, tasks: int, folder: bool, office: bool = False) -> Child:
+        """Ask for a child that serves so many tasks, with or without a folder to write to. Its channel can be used at once; whether it lives is told by `exited`."""
         self._numbers += 1
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         child = Child(self._numbers, ours, tasks=tasks)
         self._children[child.number] = child
-        wanted = {"op": SPAWN, "child": child.number, "resident": tasks > 1, "office": office}
-        request = frames.pack(frames.TASK, wanted)
+        wanted = {"resident": tasks > 1, "folder": folder, "office": office}
+        request = frames.pack(frames.TASK, {"op": SPAWN, "child": child.number, **wanted})
         with theirs:
             try:
                 socket.send_fds(self._control, [request], [theirs.fileno()])

@@ -79,10 +79,18 @@ class ChildPool:
             await self._hang_up()
 
     async def run(
-        self, task: dict[str, Any], payload: bytes | Path | int, *, isolated: bool, office: bool = False
+        self,
+        task: dict[str, Any],
+        payload: bytes | Path | int,
+        *,
+        isolated: bool,
+        folder: bool = False,
+        office: bool = False,
     ) -> list[dict[str, Any]]:
-        """The records the handler yields for this task. `payload` is bytes, a path or an open descriptor. `office`, for an
-        isolated one: LibreOffice may be run.
+        """The records the handler yields for this task. `payload` is bytes, a path or an open descriptor.
+
+        For an isolated one: `folder`, it may write files, into a folder of its own; `office`, there LibreOffice may be run.
+        Resident children always have a folder.
 
         Raises ChildFailed with the file's reason, or PoolUnavailable when no child could be had.
         """
@@ -93,7 +101,7 @@ class ChildPool:
             link = await self._running()
             if isinstance(payload, bytes) and len(request) + len(payload) <= frames.MESSAGE_BYTES:
                 self._check_size(len(payload))
-                child = self._child(link, isolated=isolated, office=office)
+                child = self._child(link, isolated=isolated, folder=folder, office=office)
                 return await self._exchange(link, child, request + payload)
             if isinstance(payload, bytes) and len(payload) < MIB:
                 descriptor = _open(payload)
@@ -101,7 +109,7 @@ class ChildPool:
                 descriptor = await asyncio.to_thread(_open, payload)
             try:
                 self._check_size(os.fstat(descriptor).st_size)
-                child = self._child(link, isolated=isolated, office=office)
+                child = self._child(link, isolated=isolated, folder=folder, office=office)
                 return await self._exchange(link, child, request, descriptor)
             finally:
                 os.close(descriptor)
@@ -128,12 +136,14 @@ class ChildPool:
             await self._link.aclose()
             self._link = None
 
-    def _child(self, link: ServerLink, *, isolated: bool, office: bool) -> Child:
+    def _child(self, link: ServerLink, *, isolated: bool, folder: bool, office: bool) -> Child:
         while self._idle and not isolated:
             child = self._idle.pop()
             if not child.exited.done():
                 return child
-        return link.spawn(tasks=1 if isolated else self._resident_tasks, office=office)
+        if isolated:
+            return link.spawn(tasks=1, folder=folder or office, office=office)
+        return link.spawn(tasks=self._resident_tasks, folder=True)
 
     async def _exchange(
         self, link: ServerLink, child: Child, request: bytes, *descriptors: int

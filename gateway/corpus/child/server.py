@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.corpus.child import confinement, folders, frames, inside
+from gateway.corpus.child import confinement, folders, frames, inside, pages
 from gateway.corpus.child.limits import Limits
 
 MESSAGE_BYTES = 64 * 1024
@@ -29,7 +29,7 @@ HELLO, SPAWN, KILL = "hello", "spawn", "kill"
 @dataclass(slots=True)
 class _Child:
     number: int
-    home: Path
+    home: Path | None
 
 
 class Server:
@@ -41,6 +41,8 @@ class Server:
         self._handler = inside.load_handler(config["handler"], config["preload"])
         self._code = inside.code_folders(config["handler"])
         self._protections = confinement.Protections.available(namespaces=config["namespaces"])
+        # Of every child that needs no folder. Making them takes longer than reading many a file.
+        self._walls = confinement.walls(self._protections, self._code)
         self._children: dict[int, _Child] = {}
 
     def serve(self, name: str) -> None:
@@ -51,6 +53,7 @@ class Server:
         gc.collect()
         gc.freeze()  # pages that children share stay shared
         gc.enable()
+        pages.enlarge()
         wake_read, wake_write = socket.socketpair()
         wake_write.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -99,6 +102,7 @@ class Server:
                 int(message["child"]),
                 descriptors[0],
                 resident=bool(message["resident"]),
+                folder=bool(message["folder"]),
                 office=bool(message["office"]),
             )
         elif message["op"] == KILL:
@@ -107,11 +111,12 @@ class Server:
             self._welcome(str(message["name"]))
         return True
 
-    def _spawn(self, number: int, channel: int, *, resident: bool, office: bool) -> None:
-        home = self._base / str(number)
+    def _spawn(self, number: int, channel: int, *, resident: bool, folder: bool, office: bool) -> None:
+        home = self._base / str(number) if folder else None
         server = os.getpid()
         try:
-            home.mkdir(mode=0o700)
+            if home is not None:
+                home.mkdir(mode=0o700)
             pid = os.fork()
         except OSError:
             _remove(home)
@@ -126,10 +131,15 @@ class Server:
                 home=home,
                 server=server,
                 resident_tasks=self._resident_tasks if resident else 0,
-                walls=lambda: confinement.confine(self._protections, home, self._code, office=office),
+                walls=lambda: self._confine(home, office=office),
             )
         os.close(channel)
         self._children[pid] = _Child(number, home)
+
+    def _confine(self, home: Path | None, *, office: bool) -> None:
+        """In the child."""
+        walls = confinement.walls(self._protections, self._code, home, office=office) if home else self._walls
+        confinement.confine(self._protections, walls)
 
     def _kill(self, number: int) -> None:
         for pid, child in self._children.items():
@@ -163,7 +173,9 @@ def _kill_group(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)  # in the instant before it has become leader of its group
 
 
-def _remove(folder: Path) -> None:
+def _remove(folder: Path | None) -> None:
+    if folder is None:
+        return
     try:
         folder.rmdir()  # nearly always empty
     except FileNotFoundError:

@@ -10,6 +10,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,16 @@ def _write_file(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[di
     path = Path(tempfile.mkdtemp()) / "left-behind"
     path.write_bytes(b"x" * task["bytes"])
     yield {"path": str(path), "pid": os.getpid()}
+
+
+def _write_where_it_can(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
+    folders = {Path.home(), Path.cwd(), Path(os.environ["TMPDIR"]), Path("/tmp"), Path("/dev/shm"), Path("/")}
+    written: list[str] = []
+    for folder in folders:
+        with suppress(OSError):
+            (folder / "left-behind").write_bytes(b"x")
+            written.append(str(folder))
+    yield {"written": written, "home": str(Path.home())}
 
 
 def _open_files(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:

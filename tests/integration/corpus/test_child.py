@@ -47,9 +47,11 @@ def listener() -> Iterator[int]:
             yield port
 
 
-async def failure(pool: ChildPool, do: str, *, isolated: bool = True, **task: Any) -> ChildFailed:
+async def failure(
+    pool: ChildPool, do: str, *, isolated: bool = True, folder: bool = False, **task: Any
+) -> ChildFailed:
     with pytest.raises(ChildFailed) as caught:
-        await pool.run({"do": do, **task}, b"data", isolated=isolated)
+        await pool.run({"do": do, **task}, b"data", isolated=isolated, folder=folder)
     return caught.value
 
 
@@ -186,7 +188,7 @@ async def test_output_is_limited(action):
 
 async def test_files_it_writes_are_limited():
     async with limited(file_bytes=MIB) as own:
-        assert (await failure(own, "write_file", bytes=2 * MIB)).reason == "output_limit"
+        assert (await failure(own, "write_file", folder=True, bytes=2 * MIB)).reason == "output_limit"
 
 
 async def test_open_files_are_limited_and_no_core_is_written(pool):
@@ -267,7 +269,7 @@ async def test_nothing_of_the_workers_environment_reaches_a_child(monkeypatch):
     async with limited() as own:
         (record,) = await own.run({"do": "describe"}, b"x", isolated=True)
     assert set(record["environment"]) == {
-        "LANG", "HOME", "TMPDIR", "MALLOC_ARENA_MAX", "MALLOC_TOP_PAD_", "OMP_NUM_THREADS",
+        "LANG", "HOME", "TMPDIR", "MALLOC_ARENA_MAX", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_", "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "TOKIO_WORKER_THREADS", "DO_NOT_TRACK", "SCARF_NO_ANALYTICS",
     }  # fmt: skip
 
@@ -289,10 +291,18 @@ async def test_a_child_cannot_signal_the_worker():
 async def test_private_folders_are_deleted_and_a_littering_child_is_not_used_again(pool):
     pids = set[int]()
     for isolated in (True, False, False):
-        (record,) = await pool.run({"do": "write_file", "bytes": 10}, b"x", isolated=isolated)
+        (record,) = await pool.run({"do": "write_file", "bytes": 10}, b"x", isolated=isolated, folder=True)
         assert not exists(record["path"])
         pids.add(record["pid"])
     assert len(pids) == 3
+
+
+async def test_a_child_of_its_own_can_write_nowhere_unless_a_folder_was_asked_for(pool):
+    (record,) = await pool.run({"do": "write_where_it_can"}, b"x", isolated=True)
+    assert record["written"] == []
+    (record,) = await pool.run({"do": "write_where_it_can"}, b"x", isolated=True, folder=True)
+    assert record["written"] == [record["home"]]
+    assert not exists(record["home"])
 
 
 async def test_a_helper_that_a_child_started_dies_with_it():

@@ -2,10 +2,8 @@
 
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
@@ -44,15 +42,17 @@ def recognise(image: bytes, environment: Mapping[str, str] | None = None) -> str
     """The words in a picture. Raises TaskFailed("needs_ocr") where nothing can read them."""
     if (program := engine()) is None:
         raise TaskFailed("needs_ocr", "no OCR engine is installed")
-    with tempfile.NamedTemporaryFile() as file:
-        Path(file.name).write_bytes(image)
-        command = [program, file.name, "stdout"]
-        try:
-            answer = subprocess.run(  # noqa: S603 - a fixed program on a file of ours
-                command, capture_output=True, check=False, timeout=_SECONDS, env=environment
-            )
-        except subprocess.TimeoutExpired as error:
-            raise TaskFailed("too_slow", "OCR took too long") from error
+    try:
+        answer = subprocess.run(  # noqa: S603 - a fixed program
+            [program, "stdin", "stdout"],
+            input=image,
+            capture_output=True,
+            check=False,
+            timeout=_SECONDS,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TaskFailed("too_slow", "OCR took too long") from error
     if answer.returncode != 0:
         raise TaskFailed("damaged", "the picture could not be read")
     return answer.stdout.decode("utf-8", "replace").replace("\f", "\n").strip()
