@@ -18,18 +18,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.corpus.child import confinement, folders, frames, inside, pages
+from gateway.corpus.child import confinement, folders, frames, inside, orphans, pages
 from gateway.corpus.child.limits import Limits
 
 MESSAGE_BYTES = 64 * 1024
 READY, EXITED = "ready", "exited"
 HELLO, SPAWN, KILL = "hello", "spawn", "kill"
+_ROUNDS = 100
 
 
 @dataclass(slots=True)
 class _Child:
     number: int
     home: Path | None
+    office: bool
 
 
 class Server:
@@ -50,6 +52,7 @@ class Server:
         threads = len(list(Path("/proc/self/task").iterdir()))
         if threads != 1:
             raise RuntimeError(f"a preloaded module started threads ({threads}): forking would not be safe")
+        orphans.adopt()
         gc.collect()
         gc.freeze()  # pages that children share stay shared
         gc.enable()
@@ -134,7 +137,7 @@ class Server:
                 walls=lambda: self._confine(home, office=office),
             )
         os.close(channel)
-        self._children[pid] = _Child(number, home)
+        self._children[pid] = _Child(number, home, office)
 
     def _confine(self, home: Path | None, *, office: bool) -> None:
         """In the child."""
@@ -160,9 +163,28 @@ class Server:
             child = self._children.pop(found.si_pid, None)
             if child is None:  # a child's orphan, adopted here
                 continue
+            self._end_escaped()
             _remove(child.home)
             code = os.waitstatus_to_exitcode(status)
             self._tell({"event": EXITED, "child": child.number, "status": code})
+
+    def _end_escaped(self) -> None:
+        """Orphans outside of every living child's group. Whatever LibreOffice starts is waited for."""
+        if any(child.office for child in self._children.values()):
+            return
+        for _ in range(_ROUNDS):
+            escaped = [pid for pid in orphans.children(len(self._children) + 1) if self._is_nobodys(pid)]
+            if not escaped:
+                return
+            for pid in escaped:
+                _kill_group(pid)
+                os.waitpid(pid, 0)
+        raise RuntimeError("helpers multiply faster than they can be ended")  # with this process they all end
+
+    def _is_nobodys(self, pid: int) -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            return pid not in self._children and os.getpgid(pid) not in self._children
+        return False
 
 
 def _kill_group(pid: int) -> None:

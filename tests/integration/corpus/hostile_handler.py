@@ -139,8 +139,15 @@ def _open_files(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[di
 
 
 def _start_helper(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
+    heard, told = os.pipe()
     if os.fork() == 0:
+        if task["apart"]:  # out of every group whose leader could be found, and nobody's child
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+        os.write(told, b"x")
         signal.pause()
+    os.read(heard, 1)
     yield {"pid": os.getpid()}
 
 

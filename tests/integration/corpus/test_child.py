@@ -305,13 +305,16 @@ async def test_a_child_of_its_own_can_write_nowhere_unless_a_folder_was_asked_fo
     assert not exists(record["home"])
 
 
-async def test_a_helper_that_a_child_started_dies_with_it():
-    for namespaces in (True, False):
-        async with ChildPool(HANDLER, size=1, limits=LIMITS, namespaces=namespaces) as own:
-            before = _offspring()
-            await own.run({"do": "start_helper"}, b"x", isolated=True)
-            gone, alive = psutil.wait_procs(_offspring() - before, timeout=5)
-            assert not alive, gone
+@pytest.mark.parametrize("namespaces", [True, False])
+@pytest.mark.parametrize("apart", [True, False], ids=["in a session of its own", "in its group"])
+async def test_a_helper_that_a_child_started_dies_with_it(namespaces, apart):
+    async with ChildPool(HANDLER, size=2, limits=LIMITS, namespaces=namespaces) as own:
+        before = _offspring()
+        other = asyncio.create_task(own.run({"do": "spend", "seconds": 1.0}, b"x", isolated=True))
+        await own.run({"do": "start_helper", "apart": apart}, b"x", isolated=True)
+        gone, alive = psutil.wait_procs(_offspring() - before, timeout=0)
+        assert len(alive) == 1, gone  # the other child, which has nothing to do with it
+        assert await other
 
 
 async def test_a_cancelled_task_ends_its_child():
