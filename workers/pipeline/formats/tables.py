@@ -8,6 +8,7 @@ again in every row.
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from gateway.corpus.field_names import names_a_column, names_a_field
 
@@ -23,6 +24,11 @@ _LOOKS = (
     re.compile(r"\S+@\S+|[a-z]+://\S+|[\w\-]+(?:\.[\w\-]+)+"),  # an address
 )
 _ADDRESS, _WORDS = 1, 2
+# What names a column without a word in it: a year, a business year; a month, a day.
+_PERIOD = re.compile(
+    r"(?P<year>(?:1[89]|2[01])\d\d)(?:/\d\d)?|\d{4}-\d\d(?:-\d\d)?|\d{1,2}[./](?:\d{1,2}[./](?:\d\d)?\d\d|\d{4})"
+)
+_YEARS_APART = 10
 
 
 def lines_of(
@@ -45,15 +51,42 @@ def lines_of(
 
 
 def head_of(rows: Sequence[Sequence[str]]) -> int | None:
-    """The row that names the columns: the first with more than one cell, if all its cells are words and differ."""
+    """The row that names the columns: the first with more than one cell, if all its cells are words, or periods, and differ."""
     for number, row in enumerate(rows[:_ROWS_ABOVE]):
         named = [cell for cell in row if cell]
         if len(named) < 2:
             continue
-        words = all(len(cell) <= _LONGEST_NAME and any(map(str.isalpha, cell)) for cell in named)
-        is_head = words and len(set(named)) == len(named) and number + 1 < len(rows)
-        return number if is_head and not _are_pairs(rows[number : number + _PAIRS_SEEN]) else None
+        if number + 1 == len(rows) or len(set(named)) < len(named):
+            return None
+        periods = _periods(row, rows[number + 1])
+        words = (cell for column, cell in enumerate(row) if cell and column not in periods)
+        if not all(
+            len(cell) <= _LONGEST_NAME and _is_name(cell, beside_periods=bool(periods)) for cell in words
+        ):
+            return None
+        return number if periods or not _are_pairs(rows[number : number + _PAIRS_SEEN]) else None
     return None
+
+
+def _is_name(cell: str, *, beside_periods: bool) -> bool:
+    """Beside years also a mere sign: the change from one to the other in %."""
+    return any(map(str.isalpha, cell)) or (beside_periods and not any(map(str.isdigit, cell)))
+
+
+def _periods(row: Sequence[str], below: Sequence[str]) -> list[int]:
+    """Columns named by their year or day: two at least, beside each other, years that are near each other. Not if the row
+    below says such too – it would have been born and hired in them – nor where words stand under days.
+    """
+    found = {column: period for column, cell in enumerate(row) if (period := _PERIOD.fullmatch(cell))}
+    columns = list(found)
+    years = [int(period["year"]) for period in found.values() if period["year"]]
+    values = [below[column] for column in columns if column < len(below)]
+    if len(columns) < 2 or columns[-1] - columns[0] >= len(columns) or all(map(_PERIOD.fullmatch, values)):
+        return []
+    if any(abs(one - other) > _YEARS_APART for one, other in pairwise(years)):
+        return []
+    told = len(years) == len(columns) or all(not value or _looks(value) == 0 for value in values)
+    return columns if told else []
 
 
 def _are_pairs(rows: Sequence[Sequence[str]]) -> bool:

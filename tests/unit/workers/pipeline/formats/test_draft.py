@@ -79,6 +79,41 @@ def test_a_table_without_names_stays_as_it_is():
 
 
 @pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([["Region", "2024", "2025"], ["Nord", "1", "2"]], "Region: Nord | 2024: 1 | 2025: 2"),
+        ([["", "2024/25", "2025/26"], ["Umsatz", "1990", "2"]], "Umsatz | 2024/25: 1990 | 2025/26: 2"),
+        (
+            [["Kennzahl", "2023", "2024", "2025"], ["Betrag", "1", "2", "3"], ["Datum", "4", "5", "6"]],
+            "Kennzahl: Betrag | 2023: 1 | 2024: 2 | 2025: 3",
+        ),
+        ([["Task", "2025", "2026"], ["Roof", "planned", "done"]], "Task: Roof | 2025: planned | 2026: done"),
+        ([["2024", "2025"], ["1", "2"]], "2024: 1 | 2025: 2"),
+        (
+            [["Konto", "31.12.2025", "31.12.2024", "+/- %"], ["Kasse", "1'200.50", "", "3"]],
+            "Konto: Kasse | 31.12.2025: 1'200.50 | +/- %: 3",
+        ),
+    ],
+)
+def test_years_and_days_name_columns(rows: list[list[str]], line: str):
+    assert lines_of(rows)[1] == line
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Anna", "1985", "2010"], ["Bob", "1990", "2015"]],
+        [["Beginn", "01.01.2026", "Ende", "31.12.2026"], ["Ort", "Bern", "Land", "Schweiz"]],
+        [["Zeitraum", "01.01.2026", "31.12.2026"], ["Kunde", "Muster AG", ""]],
+        [["bolt", "2000", "1850"], ["nut", "300", "12"]],
+        [["Region", "2024", "x1"], ["Nord", "1", "2"]],
+    ],
+)
+def test_years_and_days_that_are_values_name_none(rows: list[list[str]]):
+    assert lines_of(rows) == [" | ".join(filter(None, row)) for row in rows]
+
+
+@pytest.mark.parametrize(
     "rows",
     [
         [["Benutzer", "anna"], ["Kennwort", "Winter2025x"], ["Server", "vpn.example.org"]],
