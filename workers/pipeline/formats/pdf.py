@@ -24,7 +24,7 @@ from workers.pipeline.extract import Source
 from workers.pipeline.extracted import SEPARATOR, Extracted, OffsetMap, Run, Unit
 from workers.pipeline.formats import picture
 from workers.pipeline.formats import text as plain
-from workers.pipeline.formats.pdf_layout import Line, in_reading_order
+from workers.pipeline.formats.pdf_layout import in_reading_order
 from workers.pipeline.formats.pdf_notes import notes_of
 from workers.pipeline.formats.pdf_region import (
     Box,
@@ -35,6 +35,7 @@ from workers.pipeline.formats.pdf_region import (
     rectangles,
     turned,
 )
+from workers.pipeline.formats.pdf_rows import Line
 
 _MOST_PAGES = 20_000
 _MOST_BOOKMARKS = 5_000
@@ -234,8 +235,8 @@ def _keep(
     length = 0
     for line in lines:
         if pieces:
-            pieces.append("\n")
-            length += 1
+            pieces.append(line.before)
+            length += len(line.before)
         began, position = length, line.start
         line_end = line.start + len(raw[line.start : line.end].rstrip())
         for broken in [*_WORD_BREAKS.finditer(raw, line.start, line_end), None]:

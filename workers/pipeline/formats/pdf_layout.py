@@ -3,39 +3,28 @@
 Most pages are in order and stay untouched. On some a block was drawn too late, a headline say, or the left of two columns: it is
 moved as a whole. A page whose lines jump up or across too often is sorted by cutting it into
 bands (at lines as wide as the page) and columns (at gutters that run the whole height of a band), again and again. Rows of
-a table jump across as well; a gutter therefore only counts where both sides are wide enough to be read as text.
+a table jump across as well (`pdf_rows.py`); a gutter therefore only counts where both sides are wide enough to be read as text.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
-from workers.pipeline.formats.pdf_region import Box, joined
+from workers.pipeline.formats.pdf_region import Box
+from workers.pipeline.formats.pdf_rows import Line, around, beside, in_rows, parted, table_of
 
 _UPWARD_SHARE = 0.15
 _ACROSS_SHARE = 0.30
 _GAP_IN_HEIGHTS = 1.5
 _WIDE = 0.6  # of the band: such a line spans columns
 _COLUMN = 0.2  # of the page: narrower is a column of a table
+_NARROWEST = 14  # line heights: narrower are names of fields, addresses, cells
 _FILLED = 0.5  # of its column, by the middle line
 _WELL_FILLED = 0.75  # the same for three columns and more, which rows of a table resemble
 _FEW = 4  # lines; fewer do not show that they are a column
 _ALIKE = 0.6  # width of one column by that of another; narrower is a margin
 _MOST_BLOCKS = 50
-
-
-@dataclass(slots=True)
-class Line:
-    """[start, end) of the page's raw text, and pdfium's rectangles for it."""
-
-    start: int
-    end: int
-    boxes: list[Box]
-    box: Box = (0, 0, 0, 0)  # of the first line, where a hyphen joined two
-
-    def __post_init__(self) -> None:
-        if self.boxes:
-            self.box = joined(self.boxes)[0]
+_NEAR = 3  # pieces with the nearest tops
 
 
 def in_reading_order(
@@ -48,8 +37,11 @@ def in_reading_order(
         return lines
     pieces = [piece for line in lines for piece in _split_at_gaps(line, edges)]
     left, right = min(piece.box[0] for piece in pieces), max(piece.box[2] for piece in pieces)
-    if not _disordered(pieces):
-        return _late_ones_moved(lines, right - left, left_first=left_first)
+    upward, across = _jumps(pieces)
+    if table := table_of(pieces) if upward else None:
+        return table
+    if upward <= _UPWARD_SHARE and across <= _ACROSS_SHARE:
+        return parted(_late_ones_moved(lines, right - left, left_first=left_first))
     return _sorted(pieces, right - left)
 
 
@@ -60,7 +52,7 @@ def _late_ones_moved(lines: list[Line], page_width: float, *, left_first: bool) 
         return lines
     ordered: list[list[Line]] = []
     for block in blocks:
-        box = _around(block)
+        box = around(block)
         for place, other in enumerate(ordered):
             if _is_above(box, other) or (left_first and _is_left(block, other, page_width)):
                 # What stands higher, a title over both columns, stays before it.
@@ -83,7 +75,7 @@ def _blocks(lines: list[Line]) -> list[list[Line]]:
 
 def _is_above(box: Box, other: list[Line]) -> bool:
     """Right above, or anywhere above a few lines: they may be the foot of the page."""
-    below = _around(other)
+    below = around(other)
     return box[1] >= below[3] and (len(other) < _FEW or _share_a_column(box, below))
 
 
@@ -97,11 +89,11 @@ def _share_a_column(box: Box, other: Box) -> bool:
 
 def _is_left(block: list[Line], other: list[Line], page_width: float) -> bool:
     """Whether the two stand beside each other as columns of text, this one on the left."""
-    facing = _level_with(block, _around(other))
-    beside = _level_with(other, _around(facing)) if facing else []
+    facing = _level_with(block, around(other))
+    beside = _level_with(other, around(facing)) if facing else []
     if min(len(facing), len(beside)) < _FEW:
         return False
-    left, right = _around(facing), _around(beside)
+    left, right = around(facing), around(beside)
     width, across = left[2] - left[0], right[2] - right[0]
     return (
         right[0] >= left[2]
@@ -114,21 +106,15 @@ def _level_with(lines: list[Line], box: Box) -> list[Line]:
     return [line for line in lines if box[1] < (line.box[1] + line.box[3]) / 2 < box[3]]
 
 
-def _around(lines: Sequence[Line]) -> Box:
-    return (
-        min(line.box[0] for line in lines),
-        min(line.box[1] for line in lines),
-        max(line.box[2] for line in lines),
-        max(line.box[3] for line in lines),
-    )
-
-
 def _split_at_gaps(line: Line, edges: Callable[[int, int], list[tuple[float, float]]]) -> list[Line]:
-    """A line apart where a gap is wider than 1.5 line heights: the other side may be another column."""
+    """A line apart where a gap is wider than 1.5 line heights: the other side may be another column, or a cell a little
+    higher. A line that a hyphen joined to the next one goes back to the left.
+    """
     left, bottom, right, top = line.box
     widest = _GAP_IN_HEIGHTS * (top - bottom)
-    if len(joined(line.boxes)) > 1 or not any(
-        other[0] - one[2] > widest for one, other in pairwise(sorted(line.boxes))
+    pairs = list(pairwise(line.boxes))
+    if any(other[0] < one[0] for one, other in pairs) or not any(
+        other[0] - one[2] > widest for one, other in pairs
     ):
         return [line]
     pieces: list[Line] = []
@@ -137,14 +123,21 @@ def _split_at_gaps(line: Line, edges: Callable[[int, int], list[tuple[float, flo
         if char_right <= char_left:  # a space that pdfium put in has no box
             continue
         if char_left - reached > widest and reached > start_left:
-            pieces.append(Line(start, line.start + offset, [(start_left, bottom, reached, top)]))
+            pieces.append(Line(start, line.start + offset, [_within(line, start_left, reached)]))
             start, start_left = line.start + offset, char_left
         reached = max(reached, char_right)
-    pieces.append(Line(start, line.end, [(start_left, bottom, right, top)]))
+    pieces.append(Line(start, line.end, [_within(line, start_left, max(right, reached))]))
     return pieces
 
 
-def _disordered(pieces: Sequence[Line]) -> bool:
+def _within(line: Line, left: float, right: float) -> Box:
+    """As high as what of the line is there."""
+    found = [box for box in line.boxes if box[0] < right and box[2] > left] or [line.box]
+    return left, min(box[1] for box in found), right, max(box[3] for box in found)
+
+
+def _jumps(pieces: Sequence[Line]) -> tuple[float, float]:
+    """The share of steps that go up, and of those that go across."""
     upward = across = 0
     for one, other in pairwise(pieces):
         height = max(one.box[3] - one.box[1], 1)
@@ -153,8 +146,7 @@ def _disordered(pieces: Sequence[Line]) -> bool:
             upward += 1
         elif abs(rise) <= 0.5 * height and other.box[0] > one.box[2]:
             across += 1
-    steps = len(pieces) - 1
-    return upward > _UPWARD_SHARE * steps or across > _ACROSS_SHARE * steps
+    return upward / (len(pieces) - 1), across / (len(pieces) - 1)
 
 
 def _sorted(pieces: list[Line], page_width: float) -> list[Line]:
@@ -162,36 +154,25 @@ def _sorted(pieces: list[Line], page_width: float) -> list[Line]:
     for band in _bands(pieces):
         sides = _columns(band, page_width)
         if sides is None:
-            ordered += _in_rows(band)
+            ordered += in_rows(band)
         else:
             for side in sides:
                 ordered += _sorted(side, page_width)
     return ordered
 
 
-def _in_rows(band: list[Line]) -> list[Line]:
-    """From top to bottom, each row from left to right. Boxes are as high as their letters: a row is what overlaps."""
-    ordered: list[Line] = []
-    row: list[Line] = []
-    for piece in sorted(band, key=lambda piece: -(piece.box[1] + piece.box[3])):
-        if row and not _beside(row[0].box, piece.box):
-            ordered += sorted(row, key=lambda piece: piece.box[0])
-            row = []
-        row.append(piece)
-    return ordered + sorted(row, key=lambda piece: piece.box[0])
-
-
-def _beside(one: Box, other: Box) -> bool:
-    shared = min(one[3], other[3]) - max(one[1], other[1])
-    return shared > 0.5 * min(one[3] - one[1], other[3] - other[1])
-
-
 def _bands(pieces: list[Line]) -> list[list[Line]]:
-    """From top to bottom: lines as wide as the region stand alone, what is between them together."""
+    """From top to bottom: lines as wide as the region stand alone, what is between them together. A wide cell has others of
+    its row beside it.
+    """
     left, right = min(piece.box[0] for piece in pieces), max(piece.box[2] for piece in pieces)
     bands: list[list[Line]] = [[]]
-    for piece in sorted(pieces, key=lambda piece: -piece.box[3]):
-        if piece.box[2] - piece.box[0] > _WIDE * (right - left):
+    ordered = sorted(pieces, key=lambda piece: -piece.box[3])
+    for number, piece in enumerate(ordered):
+        near = (*ordered[max(0, number - _NEAR) : number], *ordered[number + 1 : number + 1 + _NEAR])
+        if piece.box[2] - piece.box[0] > _WIDE * (right - left) and not any(
+            beside(piece.box, other.box) for other in near
+        ):
             bands += [[piece], []]
         else:
             bands[-1].append(piece)
@@ -216,7 +197,8 @@ def _reads_as_text(side: list[Line], page_width: float, filled: float) -> bool:
     """A column, or several beside each other."""
     width = max(piece.box[2] for piece in side) - min(piece.box[0] for piece in side)
     widths = sorted(piece.box[2] - piece.box[0] for piece in side)
-    if width <= _COLUMN * page_width or (filled > _FILLED and len(side) < _FEW):
+    heights = median(piece.box[3] - piece.box[1] for piece in side)
+    if width <= max(_COLUMN * page_width, _NARROWEST * heights) or (filled > _FILLED and len(side) < _FEW):
         return False
     if widths[len(widths) // 2] > filled * width:
         return True

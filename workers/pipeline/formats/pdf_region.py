@@ -12,6 +12,7 @@ import pypdfium2.raw as pdfium_c
 from workers.pipeline.extracted import Move, OffsetMap
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
+_NEAR = 8  # boxes before
 KeptLine = tuple[int, int, list[Box]]  # start and end in the unit, and its boxes
 
 
@@ -148,16 +149,34 @@ def _same_line(one: Box, other: Box) -> bool:
 
 
 def _blocks(lines: Sequence[Box]) -> list[Box]:
-    """Lines that stand right under each other in one column become one box: a locator stays small."""
-    blocks: list[Box] = []
-    previous: Box | None = None
+    """Lines that stand right under each other in one column become one box: a locator stays small. Not where the box would
+    be around others too: a line above a table and its first cell, the last cell and a line below it.
+    """
+    blocks: list[list[Box]] = []
     for line in lines:
-        if previous is not None and _under(previous, line):
-            blocks[-1] = _union([blocks[-1], line])
-        else:
-            blocks.append(line)
-        previous = line
-    return blocks
+        if blocks and _under(blocks[-1][-1], line):
+            whole = _union([*blocks[-1], line])
+            if not any(_meet(whole, _union(other)) for other in blocks[-1 - _NEAR : -1]):
+                blocks[-1].append(line)
+                continue
+        if blocks and _meet(_union(blocks[-1]), line):
+            blocks[-1:] = _apart(blocks[-1], line)
+        blocks.append([line])
+    return [_union(block) for block in blocks]
+
+
+def _apart(block: list[Box], line: Box) -> list[list[Box]]:
+    """In two, so that neither is around the line."""
+    for middle in range(len(block) - 1, 0, -1):
+        halves = [block[:middle], block[middle:]]
+        if not any(_meet(_union(half), line) for half in halves):
+            return halves
+    return [block]
+
+
+def _meet(one: Box, other: Box) -> bool:
+    across, high = (min(one[side + 2], other[side + 2]) - max(one[side], other[side]) for side in (0, 1))
+    return across > 0 and high > 0
 
 
 def _under(upper: Box, lower: Box) -> bool:

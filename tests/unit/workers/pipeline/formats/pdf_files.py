@@ -5,7 +5,9 @@ import random
 from collections.abc import Callable, Sequence
 
 from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import Paragraph, SimpleDocTemplate, Table, TableStyle
 
 from tests.unit.workers.pipeline import prose
 
@@ -93,3 +95,21 @@ def form() -> bytes:
         canvas.textAnnotation("The receipt is missing.", Rect=(400, 650, 420, 670))
 
     return pdf(draw, lambda canvas: canvas.acroForm.textfield(name="place", value="Ulm", x=72, y=700))
+
+
+def written(*parts: str | Table) -> bytes:
+    """Paragraphs and tables, as a program lays them out."""
+    buffer = io.BytesIO()
+    style = getSampleStyleSheet()["Normal"]
+    SimpleDocTemplate(buffer).build(
+        [Paragraph(part, style) if isinstance(part, str) else part for part in parts]
+    )
+    return buffer.getvalue()
+
+
+def table(rows: Sequence[Sequence[str]], widths: Sequence[int], upright: str = "TOP") -> Table:
+    """Its cells wrap; `upright` is where those with fewer lines stand in their row."""
+    style = getSampleStyleSheet()["Normal"]
+    made = Table([[Paragraph(cell, style) for cell in row] for row in rows], colWidths=widths)
+    made.setStyle(TableStyle([("VALIGN", (0, 0), (-1, -1), upright)]))
+    return made

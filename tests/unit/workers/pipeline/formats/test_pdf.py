@@ -203,6 +203,61 @@ def test_rows_of_a_table_stay_rows():
     assert cells == [f"r{row}c{column}" for row in range(20) for column in range(4)]
 
 
+_LONG = "with a description that needs more than one line in its narrow cell"
+
+
+@pytest.mark.parametrize("upright", ["TOP", "MIDDLE", "BOTTOM"])
+@pytest.mark.parametrize(
+    ("rows", "widths"),
+    [
+        ([("No", "Item", "Price"), *((f"{n}", f"Part {n} {_LONG}", f"{n}.50") for n in range(1, 5))], (40, 200, 80)),
+        ([("No", "Item", "Price"), *((f"{n}", f"Part {n} {_LONG * 2}", f"{n}.50") for n in range(4))], (60, 300, 80)),
+        ([(f"Question {n} {_LONG}", f"Answer {n} {_LONG * 2}") for n in range(4)], (170, 260)),
+        ([(f"Task {n} {_LONG}", f"Step {n} {_LONG}", f"Until {n} {_LONG}") for n in range(4)], (120, 150, 130)),
+        ([("Land", "2023", "2024"), ("Perú", "", "5"), ("", "6", "9"), ("Chad", "7", "8")], (90, 60, 60)),
+    ],
+)  # fmt: skip
+def test_a_row_of_a_table_is_one_line_also_where_its_cells_have_several(rows, widths, upright: str):
+    prose = "Words before and behind the table that fill a line of the page and a part of the next one. " * 2
+    data = pdf_files.written(prose, pdf_files.table(rows, widths, upright), prose)
+    extracted = read(data)
+    lines = extracted.text.split("\n")
+    assert lines[0].startswith("Words")
+    assert lines[-1].endswith("next one.")
+    at = next(number for number, line in enumerate(lines) if line.startswith(rows[0][0]))
+    assert lines[at : at + len(rows)] == ["\t".join(row).rstrip() for row in rows]
+    (unit,) = extracted.units
+    assert isinstance(unit.region, PageRegion)
+    for found in re.finditer(r"\S+", extracted.text):
+        boxes = [list(box) for box in unit.region.line_boxes(found.start(), found.end())]
+        assert words_in_boxes(data, 1, boxes) == [found.group()]
+    for item in chunks_of(extracted):
+        assert sorted(words_in_boxes(data, 1, item.locator["boxes"])) == sorted(item.text.split())
+
+
+def test_names_of_fields_stay_with_their_values_and_addresses_whole():
+    fields = [
+        ("Name:", "Anna Muster"),
+        ("Date of birth:", "1980-01-01"),
+        ("Town:", "Ulm"),
+        ("Remark:", "none"),
+    ]
+
+    def draw(canvas):
+        for number, line in enumerate(("Sender Ltd", "1 High Street", "London")):
+            canvas.drawString(72, 800 - 14 * number, line)
+        for number, line in enumerate(("Receiver Inc", "2 Low Road", "Boston")):
+            canvas.drawString(350, 800 - 14 * number, line)
+        for number, pair in enumerate(fields):
+            for column, words in enumerate(pair):
+                canvas.drawString(72 + 150 * column, 700 - 16 * number, words)
+
+    assert read(pdf_files.pdf(draw)).text.split("\n") == [
+        "Sender Ltd", "1 High Street", "London", "Receiver Inc", "2 Low Road", "Boston",
+        *("\t".join(pair) for pair in fields),
+    ]  # fmt: skip
+
+
 def test_a_turned_page_keeps_its_boxes_and_says_so():
     def draw(canvas):
         canvas.setPageRotation(90)
