@@ -37,13 +37,21 @@ def read(source: Source) -> Extracted:
             return draft.finish()
     for sheet in _sheets(source):
         _write(draft, sheet, parts)
-    if parts is not None and parts.without_value:
+    if parts is not None:
+        _finish(draft, parts)
+    return draft.finish()
+
+
+def _finish(draft: Draft, parts: WorkbookParts) -> None:
+    for title in parts.chart_sheets():
+        draft.part(title)
+        draft.lines([words for _, words in parts.drawn(title)], sheet=title)
+    if parts.without_value:
         draft.warnings.append(
             f"{parts.without_value} formulas have no stored result: their cells were left empty"
         )
-    if parts is not None and parts.broken:
+    if parts.broken:
         draft.warnings.append("comments, drawings or formats of cells could not be read")
-    return draft.finish()
 
 
 def _write(draft: Draft, sheet: CalamineSheet, parts: WorkbookParts | None) -> None:

@@ -6,23 +6,22 @@ what is said about them for those who cannot see them.
 
 import io
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - a compiled module without stubs
 from pptx import Presentation
 from pptx.exc import PackageNotFoundError
-from pptx.oxml import parse_xml
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.draft import Draft
-from workers.pipeline.formats.drawings import alternative_text
+from workers.pipeline.formats.drawings import alternative_text, drawn_words
 from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.zip_guard import check_zip
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -71,14 +70,12 @@ def _shape(shape: Any, slide: Any, depth: int) -> Iterator[str]:
                 yield from _shape(inner, slide, depth + 1)
     elif getattr(shape, "has_table", False) and shape.has_table:
         yield "\n".join(line for line in lines_of(_rows(shape.table)) if line)
-    elif getattr(shape, "has_chart", False) and shape.has_chart:
-        yield _chart(shape.chart._chartSpace)  # noqa: SLF001 - the element itself: chart kinds it has no class for count too
     elif shape.has_text_frame:
         yield "\n".join(_paragraphs(shape.text_frame._txBody))  # noqa: SLF001
     elif shape._element.tag == f"{_P}pic":  # noqa: SLF001
         yield alternative_text(shape._element.find(f"{_P}nvPicPr/{_P}cNvPr"))  # noqa: SLF001
     else:
-        yield _diagram(shape, slide)
+        yield from drawn_words(shape._element, partial(_part, slide))  # noqa: SLF001
 
 
 def _paragraphs(body: Any) -> Iterator[str]:
@@ -111,32 +108,5 @@ def _rows(table: Any) -> list[list[str]]:
     return rows
 
 
-def _chart(space: Any) -> str:
-    title = space.find(f"{_C}chart/{_C}title")
-    lines = ["".join(text.text or "" for text in title.iter(f"{_A}t"))] if title is not None else []
-    for axis in space.iter(f"{_C}catAx", f"{_C}valAx", f"{_C}dateAx"):
-        name = axis.find(f"{_C}title")
-        lines += ["".join(text.text or "" for text in name.iter(f"{_A}t"))] if name is not None else []
-    for series in space.iter(f"{_C}ser"):
-        name = " ".join(value.text or "" for value in series.iterfind(f"{_C}tx//{_C}v"))
-        labels = [value.text or "" for value in series.iterfind(f"{_C}cat//{_C}pt/{_C}v")]
-        values = [value.text or "" for value in series.iterfind(f"{_C}val//{_C}pt/{_C}v")]
-        pairs = (
-            [f"{label}: {value}" for label, value in zip(labels, values, strict=False)] if labels else values
-        )
-        lines.append(" | ".join(filter(None, [name, *pairs])))
-    return "\n".join(filter(None, lines))
-
-
-def _diagram(shape: Any, slide: Any) -> str:
-    """Words of SmartArt live in a part of their own."""
-    for element in shape._element.iter():  # noqa: SLF001
-        relation = element.get("{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm")
-        if relation and relation in slide.part.rels:
-            root = parse_xml(slide.part.rels[relation].target_part.blob)
-            paragraphs = (
-                "".join(text.text or "" for text in paragraph.iter(f"{_A}t"))
-                for paragraph in root.iter(f"{_A}p")
-            )
-            return "\n".join(f"- {text}" for text in paragraphs if text.strip())
-    return ""
+def _part(slide: Any, relation: str) -> bytes | None:
+    return slide.part.rels[relation].target_part.blob if relation in slide.part.rels else None

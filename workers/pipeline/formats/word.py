@@ -18,7 +18,7 @@ from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.draft import Draft
-from workers.pipeline.formats.drawings import alternative_text
+from workers.pipeline.formats.drawings import alternative_text, drawn_words
 from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.formats.word_numbering import BULLET, ListStyle, Mark, Numbering
 from workers.pipeline.formats.word_numbering import W as _W
@@ -55,7 +55,7 @@ def read(source: Source) -> Extracted:
     styles = _Styles(main)
     styles.drop_hidden(body)
     numbering = Numbering(map(_root, _related(main, "numbering")), styles.lists)
-    walker = _Walker(draft, styles.ranks, numbering)
+    walker = _Walker(main, draft, styles.ranks, numbering)
     for container in body.iterchildren(f"{_W}body"):
         walker.blocks(container)
     for name, root in _beside(main):
@@ -170,8 +170,8 @@ def _is_shown(run: Any) -> bool:
 
 
 class _Walker:
-    def __init__(self, draft: Draft, ranks: dict[str, int], numbering: Numbering) -> None:
-        self._draft, self._ranks, self._numbering = draft, ranks, numbering
+    def __init__(self, main: Any, draft: Draft, ranks: dict[str, int], numbering: Numbering) -> None:
+        self._main, self._draft, self._ranks, self._numbering = main, draft, ranks, numbering
         self._items: list[str] = []
 
     def blocks(self, container: Any) -> None:
@@ -200,6 +200,14 @@ class _Walker:
         for box in _boxes(element):
             self._end_list()
             self.blocks(box)
+        for drawing in element.iter(f"{_W}drawing"):
+            for words in drawn_words(drawing, self._part):
+                self._end_list()
+                self._draft.block(words)
+
+    def _part(self, relation: str) -> bytes | None:
+        found = self._main.rels.get(relation)
+        return None if found is None or found.is_external else found.target_part.blob
 
     def _end_list(self) -> None:
         if self._items:

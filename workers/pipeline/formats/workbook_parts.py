@@ -1,4 +1,5 @@
-"""What calamine does not tell of an xlsx file: how numbers are shown, comments, words in boxes, formulas without a value.
+"""What calamine does not tell of an xlsx file: how numbers are shown, comments, words in boxes, charts,
+formulas without a value.
 
 Read from the parts of the archive, whose sheets are only looked through: they may be a hundred megabytes.
 """
@@ -7,11 +8,12 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterator
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
 from gateway.corpus.child import TaskFailed
-from workers.pipeline.formats.drawings import alternative_text
+from workers.pipeline.formats.drawings import alternative_text, drawn_words
 from workers.pipeline.formats.hardened import parse_xml
 from workers.pipeline.formats.number_formats import BUILT_IN, NumberFormat, format_of
 from workers.pipeline.formats.rows import Place
@@ -65,15 +67,27 @@ class WorkbookParts:
         notes = [note for note in self._remarks(parts.get("comments", "")) if note[0] not in talked]
         return sorted(notes + talks, key=itemgetter(0))
 
+    def chart_sheets(self) -> list[str]:
+        """Titles of sheets that are a chart and nothing else."""
+        return [title for title, part in self._sheets.items() if part.startswith("xl/chartsheets/")]
+
     def drawn(self, title: str) -> list[tuple[Place, str]]:
-        """Words in text boxes, and what is said about pictures; each at the cell it begins over."""
-        root = self._root(dict(self._related(self._sheets.get(title, ""))).get("drawing", ""))
+        """Words in text boxes and charts, and what is said about pictures; each at the cell it begins over."""
+        name = dict(self._related(self._sheets.get(title, ""))).get("drawing", "")
+        root = self._root(name)
+        parts = {relation: target for relation, (_, target) in self._relations(name)}
+
+        def part(relation: str) -> bytes | None:
+            return self._archive.read(parts[relation]) if parts.get(relation) in self._names else None
+
         found: list[tuple[Place, str]] = []
-        for anchor in () if root is None else root.iter("{*}oneCellAnchor", "{*}twoCellAnchor"):
+        anchors = ("{*}oneCellAnchor", "{*}twoCellAnchor", "{*}absoluteAnchor")
+        for anchor in () if root is None else root.iter(*anchors):
             if next(anchor.iterancestors("{*}Fallback"), None) is None:
                 column = _number_at(anchor, "col")
                 place = Place(_number_at(anchor, "row"), column, column)
-                found += [(place, words) for words in _words(anchor) if words]
+                words = chain(_words(anchor), *map(str.splitlines, drawn_words(anchor, part)))
+                found += [(place, said) for said in words if said]
         return sorted(found, key=itemgetter(0))
 
     def _look_through(self, sheet: bytes) -> None:
