@@ -9,8 +9,15 @@ from gateway.corpus.child import TaskFailed
 
 
 def parse_xml(data: bytes) -> Any:
-    """The root element. Documents that declare entities are refused: nothing of ours needs them."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    """The root element, without remarks. Documents that declare entities are refused: nothing of ours needs them."""
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,  # what stands behind one would be its tail, not words of the element
+        remove_pis=True,
+    )
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:

@@ -1,7 +1,10 @@
 """XML by lxml, hardened: an element's words under its name; any part knows the path of its element."""
 
+import codecs
+import re
 from collections import Counter
 from collections.abc import Iterator
+from html.entities import html5
 from typing import Any
 
 from gateway.corpus.child import TaskFailed
@@ -14,6 +17,10 @@ from workers.pipeline.formats.xml_unseen import silence
 
 Path = tuple[str, ...]
 _MOST_STEPS = 5_000_000  # of all paths together
+_NAMED = re.compile(
+    rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)|&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][A-Za-z0-9]{1,31};)",
+    re.DOTALL,
+)
 
 
 def read(source: Source) -> Extracted:
@@ -44,8 +51,14 @@ def _bytes(source: Source) -> bytes:
     """As it came if it says its encoding; else decoded as any text is, for files in UTF-16 without a mark."""
     data = bytes(source.data)
     if b"\x00" in data[:64] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return _without_declaration(plain.decode(source)).encode()
-    return data.lstrip()
+        data = _without_declaration(plain.decode(source)).encode()
+    return _NAMED.sub(_by_number, data.removeprefix(codecs.BOM_UTF8).lstrip())
+
+
+def _by_number(found: re.Match[bytes]) -> bytes:
+    """`&nbsp;` is declared elsewhere, where nobody looks, or by nobody at all: everyone knows what it means."""
+    characters = html5.get(found[1].decode()) if found[1] else None
+    return b"".join(b"&#%d;" % ord(character) for character in characters) if characters else found.group()
 
 
 def _without_declaration(text: str) -> str:
@@ -64,22 +77,21 @@ def _values(root: Any) -> Iterator[tuple[Path, str, str]]:
             if value.strip():
                 name = key.rpartition("}")[2]
                 yield (*path, f"@{name}"), f"{_name(element)}@{name}", " ".join(value.split())
-        children = [child for child in element if isinstance(child.tag, str)]
-        if children and not _has_words(element, children):
-            stack.append(_below(children, path))
+        if len(element) and not _has_words(element):
+            stack.append(_below(element, path))
         elif words := " ".join(_words(element).split()):
             yield path, _name(element), words
 
 
-def _below(children: list[Any], path: Path) -> Iterator[tuple[Any, Path]]:
+def _below(element: Any, path: Path) -> Iterator[tuple[Any, Path]]:
     counts: Counter[str] = Counter()
-    for child in children:
+    for child in element:
         counts[_name(child)] += 1  # counted here: asking lxml for a path counts all siblings each time
         yield child, (*path, f"{_name(child)}[{counts[_name(child)]}]")
 
 
 def _words(element: Any) -> str:
-    """All words inside, without comments; elements that touch are not one word."""
+    """All words inside; elements that touch are not one word, and a name nobody knows is kept as it is."""
     pieces = [element.text or ""]
     touches = False
     for inner in element:
@@ -87,12 +99,16 @@ def _words(element: Any) -> str:
             pieces.append(" " if touches else "")
             pieces += inner.itertext()
             touches = not inner.tail
+        else:
+            pieces.append(inner.text)
         pieces.append(inner.tail or "")
     return "".join(pieces)
 
 
-def _has_words(element: Any, children: list[Any]) -> bool:
-    return bool((element.text or "").strip()) or any((child.tail or "").strip() for child in children)
+def _has_words(element: Any) -> bool:
+    if (element.text or "").strip():
+        return True
+    return any((child.tail or "").strip() or not isinstance(child.tag, str) for child in element)
 
 
 def _name(element: Any) -> str:
