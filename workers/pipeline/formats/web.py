@@ -15,10 +15,10 @@ from workers.pipeline.extract import Source
 from workers.pipeline.extracted import LINE, PARAGRAPH, Extracted
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import At, Draft
-from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.formats.web_lists import Numbering
 from workers.pipeline.formats.web_styles import Styles, pictured, readable
-from workers.pipeline.formats.web_tags import check_depth, expanded
+from workers.pipeline.formats.web_tables import Table, is_data
+from workers.pipeline.formats.web_tags import BLOCKS, check_depth, expanded
 
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _XML = re.compile(r"\s*<\?xml\s")
@@ -32,14 +32,9 @@ def _names(words: str) -> frozenset[str]:
 _UNSEEN = _names(
     "head script style template noscript svg iframe object embed canvas audio video datalist map area"
 )
-_BLOCKS = _names(
-    """html body div p section article aside main nav header footer h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table tr td th
-    thead tbody tfoot caption blockquote pre figure figcaption form fieldset legend details summary address hr center
-    textarea dialog option"""
-)
 _HEADINGS = frozenset(f"h{rank}" for rank in range(1, 7))
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_-]{0,29}")  # nothing that could be a token
-_BREAK, _ITEM = "\x1e", "\x1d"
+_BREAK = "\x1e"
 
 
 def read(source: Source) -> Extracted:
@@ -158,7 +153,7 @@ class _Page:
 
     def _enter(self, tag: str, node: LexborNode, path: tuple[str, ...], sight: int) -> bool:
         """False if the element is done with."""
-        if tag in _BLOCKS:
+        if tag in BLOCKS:
             self._flush()
             self._blocks.append(path)
         if tag == "br":
@@ -171,8 +166,8 @@ class _Page:
             self._begin_item(node)
         elif tag in {"pre", "textarea"}:
             self._raw += 1
-        elif tag == "table" and self._is_data(node):
-            self._table(node, path, sight)
+        elif tag == "table" and is_data(node):
+            self._draft.lines(Table(node, sight, self._sight).lines(), **self._where(path))
             self._blocks.pop()
             return False
         return True
@@ -181,7 +176,7 @@ class _Page:
         if tag in _HEADINGS:
             text = self._taken()
             self._draft.heading(int(tag[1]), " ".join(text.split()), **self._where(path))
-        if tag not in _BLOCKS:
+        if tag not in BLOCKS:
             return
         self._flush()
         self._blocks.pop()
@@ -215,119 +210,3 @@ class _Page:
 
     def _where(self, path: tuple[str, ...]) -> dict[str, Any]:
         return {"region": At(cssPath=" > ".join(path)), **self._place} if self._paths else self._place
-
-    def _is_data(self, table: LexborNode) -> bool:
-        """Rows of cells rather than a layout: nothing inside that is itself made of blocks; lists only in cells of a grid."""
-        if table.css_first("table table, table h1, table h2, table h3, table pre") is not None:
-            return False
-        return table.css_first("table ul") is None or _is_grid(table)
-
-    def _table(self, table: LexborNode, path: tuple[str, ...], sight: int) -> None:
-        rows: list[list[str]] = []
-        below: dict[int, tuple[int, str]] = {}  # column → rows it still reaches, and its text
-        caption = table.css_first("caption")
-        sections: dict[int, int | None] = {table.mem_id: sight}
-        heads = 0
-        named: list[bool] = []
-        for row in table.css("tr"):
-            if (around := self._row_sight(row, sections, sight)) is None:
-                continue
-            heads += heads == len(rows) and _is_head(row)
-            named.append(_names_itself(row))
-            cells: list[str] = []
-            for cell in row.css("td, th"):
-                self._pass_down(cells, below)
-                words = self._words(cell, around)
-                below[len(cells)] = (_span(cell, "rowspan") - 1, words)
-                cells.append(words)
-                cells += [""] * (_span(cell, "colspan") - 1)
-            self._pass_down(cells, below)
-            rows.append(cells)
-        title = self._words(caption, sight) if caption is not None else ""
-        # A first row that is named like those below it is one of them.
-        rows_named = any(named[heads : heads + 1]) and 2 * sum(named) > len(rows) - heads
-        lines = lines_of(rows, range(heads), rows_named=rows_named)
-        self._draft.lines([title, *lines], **self._where(path))
-
-    def _pass_down(self, cells: list[str], below: dict[int, tuple[int, str]]) -> None:
-        while (reach := below.get(len(cells), (0, "")))[0] > 0:
-            below[len(cells)] = (reach[0] - 1, reach[1])
-            cells.append(reach[1])
-
-    def _row_sight(self, row: LexborNode, sections: dict[int, int | None], table: int) -> int | None:
-        section = row.parent
-        if section is None:
-            return None
-        if section.mem_id not in sections:
-            sections[section.mem_id] = self._sight(section.tag or "", section, table)
-        around = sections[section.mem_id]
-        return None if around is None else self._sight("tr", row, around)
-
-    def _words(self, node: LexborNode, around: int) -> str:
-        pieces: list[str] = []
-        stack: list[tuple[LexborNode, int | None]] = [(node, around)]
-        while stack:
-            element, outside = stack.pop()
-            if outside is None:
-                pieces.append(" ")  # the end of a block
-                continue
-            tag = element.tag or ""
-            if tag == "-text":
-                if not outside or readable(outside):
-                    pieces.append(element.text_content or "")
-                continue
-            sight = self._sight(tag, element, outside) if tag[:1].isalpha() else None
-            if sight is None:
-                continue
-            if tag in _BLOCKS and element is not node:
-                pieces.append(_ITEM if tag == "li" and _follows_item(element) else " ")
-                stack.append((element, None))
-            elif tag == "br":
-                pieces.append(" ")
-            children: list[tuple[LexborNode, int]] = []
-            child = element.child
-            while child is not None:
-                children.append((child, sight))
-                child = child.next
-            stack.extend(reversed(children))
-        words = "".join(pieces)
-        if _ITEM not in words:
-            return " ".join(words.split())
-        items = (" ".join(item.split()) for item in words.split(_ITEM))
-        return "; ".join(filter(None, items))
-
-
-def _is_grid(table: LexborNode) -> bool:
-    """A layout puts a menu beside a text; rows that are alike, or named columns, are data."""
-    if table.css_first("th") is not None:
-        return True
-    widths = {len(row.css("td")) for row in table.css("tr")}
-    return len(table.css("tr")) > 1 and len(widths) == 1 and widths != {1}
-
-
-def _follows_item(item: LexborNode) -> bool:
-    before = item.prev
-    if before is not None and before.tag == "-text":
-        before = before.prev
-    return before is not None and before.tag == "li"
-
-
-def _is_head(row: LexborNode) -> bool:
-    around = row.parent
-    in_head = around is not None and around.tag == "thead"
-    return in_head or (row.css_first("th") is not None and not any(map(_says, row.css("td"))))
-
-
-def _names_itself(row: LexborNode) -> bool:
-    """`<th scope=row>Capital<td>Bern`: its first cell, and only that, is a name."""
-    cells = row.css("th, td")
-    return len(cells) > 1 and cells[0].tag == "th" and all(cell.tag == "td" for cell in cells[1:])
-
-
-def _says(cell: LexborNode) -> bool:
-    return bool((cell.text() or "").strip())
-
-
-def _span(cell: LexborNode, name: str) -> int:
-    value = cell.attributes.get(name) or "1"
-    return min(max(int(value[:4]), 1), 100) if value.isdigit() else 1

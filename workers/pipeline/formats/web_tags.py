@@ -29,6 +29,11 @@ def _names(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+BLOCKS = _names(
+    """html body div p section article aside main nav header footer h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table tr td th
+    thead tbody tfoot caption blockquote pre figure figcaption form fieldset legend details summary address hr center
+    textarea dialog option"""
+)
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _OPTIONAL_END = _names("p li td th tr dt dd option tbody thead tfoot colgroup rt rp optgroup")
 _RAW = {
