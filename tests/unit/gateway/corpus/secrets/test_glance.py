@@ -30,7 +30,7 @@ def test_every_structure_is_looked_at(anchor: str):
 def test_every_shape_is_looked_at():
     for shape in SHAPES.shapes():
         for anchor in shape.anchors:
-            assert glance(f"see ({'a1' * 20}{anchor}{'b2' * 20}), please") & Look.SHAPES
+            assert glance(f"see ({'a1' * 20}/{anchor}{'b2' * 20}), please") & Look.SHAPES
 
 
 def test_ordinary_words_need_no_look():
