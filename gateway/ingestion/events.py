@@ -1,8 +1,10 @@
 """Domain events: features say what happened, in their own transaction; the one consumer decides what it means."""
 
 from typing import Any, Literal, get_args
+from uuid import UUID
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.db import new_id
@@ -22,6 +24,7 @@ EventType = Literal[
     "FeatureConfigChanged",
 ]
 EVENT_TYPES: tuple[str, ...] = get_args(EventType)
+_ID = TypeAdapter(UUID)
 
 
 def check_event(event_type: str, payload: dict[str, Any]) -> None:
@@ -36,6 +39,22 @@ def check_event(event_type: str, payload: dict[str, Any]) -> None:
         raise EventInvalid(refused.detail, **refused.extra) from None
 
 
+def _ids_spelled_out(event_type: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """Ids in one spelling, whichever the feature used: an erasure looks for them among the events that wait."""
+    spelled = dict(payload)
+    for name, field in SHAPES[event_type].model_fields.items():
+        if field.annotation not in {UUID, UUID | None}:
+            continue
+        for said in (name, to_camel(name)):  # the second is what counts when both are there
+            try:
+                spelled[to_camel(name)] = str(_ID.validate_python(spelled[said]))
+            except (KeyError, ValidationError):  # the consumer says what is wrong with it
+                continue
+            if said != to_camel(name):
+                del spelled[said]
+    return spelled
+
+
 async def record_event(session: AsyncSession, event_type: str, payload: dict[str, Any]) -> None:
     """Puts an event into the outbox; it is consumed after the caller's commit, at least once."""
     if event_type not in EVENT_TYPES:
@@ -48,6 +67,6 @@ async def record_event(session: AsyncSession, event_type: str, payload: dict[str
         "id": new_id(),
         "topic": "event",
         "lane": "interactive",
-        "payload": {"type": event_type, "payload": payload},
+        "payload": {"type": event_type, "payload": _ids_spelled_out(event_type, payload)},
     }
     await repository.ring_on_commit(session, [row])

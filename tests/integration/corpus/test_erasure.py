@@ -174,6 +174,27 @@ async def test_what_a_user_uploaded_or_announced_goes_before_it_ever_was_a_docum
     assert objects(bench) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [
+        ("user_id", str),
+        ("userId", lambda one: str(one).upper()),
+        ("userId", lambda one: one.hex),
+        ("userId", UUID),
+    ],
+)
+async def test_what_was_announced_is_withdrawn_however_the_feature_spelled_the_user(
+    db, tenant, bench, name, spelled
+):
+    request = ask(tenant, "f", "From an event.").model_dump(mode="json", by_alias=True)
+    del request["userId"]
+    async with db.tenant_session(tenant.mandate_id) as session:
+        user_id = spelled(tenant.user_id) if spelled is not UUID else tenant.user_id
+        await events.record_event(session, "FileCommitted", request | {name: user_id})
+    assert (await erase(db, bench, tenant, "user", tenant.user_id))["event"] == 1
+    assert await counted(db, tenant, "outbox") == 0
+
+
 async def test_an_account_goes_when_its_user_is_no_member_any_more(db, tenant, bench):
     assert (await erase(db, bench, tenant, "user", tenant.user_id))["account"] == 0
     await rows_of(db, tenant, "DELETE FROM membership WHERE user_id = :id RETURNING 1", id=tenant.user_id)
