@@ -78,6 +78,13 @@ AND NOT EXISTS (SELECT FROM former_original f WHERE f.mandate_id = b.mandate_id 
 """
 
 
+# Of a revision that was replaced, the job that read it still says what the scanner said.
+_CLEAN = """
+NOT EXISTS (SELECT FROM job j WHERE j.mandate_id = f.mandate_id AND j.document_id = f.document_id
+    AND j.revision = f.revision AND j.reason = 'infected')
+"""
+
+
 async def former_original(
     session: AsyncSession,
     document_id: UUID,
@@ -85,11 +92,14 @@ async def former_original(
     revision: int | None = None,
     content_hash: bytes | None = None,
 ) -> Row[Any] | None:
-    """`sha256 mime_type size` of an earlier revision, by its number or by what it held."""
+    """`sha256 mime_type size content_hash` of an earlier revision, by its number or by what it held; what the scanner
+    refused is for nobody.
+    """
     rows = await session.execute(
         text(
-            "SELECT sha256, mime_type, size FROM former_original WHERE mandate_id = :mandate_id AND document_id = :id "
-            "AND (revision = :revision OR content_hash = :content_hash) ORDER BY revision DESC LIMIT 1"
+            "SELECT sha256, mime_type, size, content_hash FROM former_original f "
+            "WHERE mandate_id = :mandate_id AND document_id = :id "
+            f"AND (revision = :revision OR content_hash = :content_hash) AND {_CLEAN} ORDER BY revision DESC LIMIT 1"
         ),
         {
             "mandate_id": tenant_of(session),

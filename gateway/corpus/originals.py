@@ -49,9 +49,24 @@ async def require_original(
     """
     if row.reason == "infected":
         raise NotFound("The scanner refused the original; it is not handed out.")
-    if principal.is_admin or (row.user_id is not None and row.user_id == principal.user_id):
+    if _its_owner_or_admin(row, principal):
         return
     if row.status in LIVE_STATUSES and not (served and row.indexed_hash):
         raise NotFound("It is still being read; until then the original is for its owner and admins.")
     if row.neutralize or await repository.is_masked(session, row.id):
         raise NotFound("The original of a masked document is for its owner and admins.")
+
+
+async def require_former(
+    session: AsyncSession, row: Row[Any], former: Row[Any], principal: Principal
+) -> None:
+    """The same for an earlier revision. Of what is not served any more nobody knows what was masked in it."""
+    if _its_owner_or_admin(row, principal):
+        return
+    if former.content_hash != row.indexed_hash:
+        raise NotFound("The originals of earlier revisions are for the document's owner and admins.")
+    await require_original(session, row, principal, served=True)
+
+
+def _its_owner_or_admin(row: Row[Any], principal: Principal) -> bool:
+    return principal.is_admin or (row.user_id is not None and row.user_id == principal.user_id)

@@ -16,7 +16,7 @@ from starlette.datastructures import UploadFile as FormFile
 from gateway.corpus import blob_repository, erasure, repository, service
 from gateway.corpus import erasure_repository as receipts
 from gateway.corpus.blobs import BlobStore, spool
-from gateway.corpus.originals import require_original, saved_as, served_as
+from gateway.corpus.originals import require_former, require_original, saved_as, served_as
 from gateway.corpus.repository import DocumentFilter
 from gateway.corpus.schemas import (
     BlobOut,
@@ -263,15 +263,17 @@ async def get_original(
     principal = await service.caller_at(request.app.state.db, document_id, principal)
     async with request.app.state.db.tenant_session(principal.mandate_id) as session:
         row = await service.readable(session, document_id, principal)
-        await require_original(session, row, principal)
         digest, mime_type, size = row.blob_sha256, row.mime_type, row.size
         if revision is not None and revision != row.revision:
             former = await blob_repository.former_original(session, document_id, revision=revision)
             if former is None:
                 raise NotFound(f"The original of revision {revision} is not here.")
+            await require_former(session, row, former, principal)
             digest, mime_type, size = former.sha256, former.mime_type, former.size
-        elif await blob_repository.blob_size(session, digest) is None:
-            raise NotFound("The original bytes are not here any more.")
+        else:
+            await require_original(session, row, principal)
+            if await blob_repository.blob_size(session, digest) is None:
+                raise NotFound("The original bytes are not here any more.")
     pieces = request.app.state.blobs.pieces(request.app.state.db, principal.mandate_id, digest)
     headers = {
         "Content-Length": str(size),

@@ -43,7 +43,8 @@ def _ids_spelled_out(event_type: str, payload: dict[str, Any]) -> dict[str, Any]
     """Ids in one spelling, whichever the feature used: an erasure looks for them among the events that wait."""
     spelled = dict(payload)
     for name, field in SHAPES[event_type].model_fields.items():
-        if field.annotation not in {UUID, UUID | None}:
+        kind: Any = field.annotation
+        if kind not in {UUID, UUID | None}:
             continue
         for said in (name, to_camel(name)):  # the second is what counts when both are there
             try:

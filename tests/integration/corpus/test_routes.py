@@ -362,6 +362,29 @@ def test_every_reason_has_words():
     ) == set()
 
 
+async def test_what_an_earlier_revision_masked_is_not_handed_out_by_its_number(client, mandate, owner, bench):
+    """Kept under a legal hold. The newest revision is for everybody, and says nothing of what the first one held."""
+    await rows_of(bench.db, owner, """UPDATE mandate SET policy = '{"legalHold": true}' RETURNING 1""")
+    for text, masked in (("Call Anna at +49 30 90182 0.", True), ("Harmless.", False)):
+        request = ask(owner, "a", text, scope="mandate", neutralize=masked)
+        [handle] = await bench.hand_in(owner, request)
+        await bench.drain(owner)
+    path = f"/v1/documents/{handle.document_id}/original"
+    for who, asked, status in (
+        ("member", 2, 200),
+        ("member", 1, 404),
+        ("admin", 1, 200),
+        ("owner", 1, 200),
+        ("owner", 9, 404),
+    ):
+        answer = await client.get(path, params={"revision": asked}, headers=mandate.auth(who))
+        assert answer.status_code == status, (who, asked, answer.text)
+    # while the third is being read, the second is what searches cite
+    await bench.hand_in(owner, ask(owner, "a", "Just as harmless.", scope="mandate"))
+    answer = await client.get(path, params={"revision": 2}, headers=mandate.auth("member"))
+    assert (answer.status_code, answer.text) == (200, "Harmless.")
+
+
 async def test_the_original_of_a_document_with_a_secret_is_for_its_owner_and_admins(
     client, mandate, owner, bench
 ):

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from tests.fixtures.corpus import ask, rows_of
+from tests.fixtures.corpus import Tenant, ask, rows_of
 from tests.fixtures.worker import Bench
 
 SCANNER = """#!/bin/sh
@@ -49,6 +49,23 @@ async def test_the_original_of_an_infected_file_is_not_handed_out(db, client, ma
     ] == "infected"
     original = await client.get(f"/v1/documents/{document}/original", headers=mandate.auth())
     assert original.status_code == 404
+
+
+async def test_what_a_legal_hold_keeps_of_an_infected_file_is_not_handed_out_either(
+    db, client, mandate, scanned, app
+):
+    app.state.blobs = scanned.blobs
+    owner = Tenant(mandate.id, mandate.users["owner"], mandate.keys["owner"])
+    await rows_of(db, owner, """UPDATE mandate SET policy = '{"legalHold": true}' RETURNING 1""")
+    for text in ("clean", "an EICAR text", "clean again"):
+        [handle] = await scanned.hand_in(owner, ask(owner, "a", text))
+        await scanned.drain(owner)
+    path = f"/v1/documents/{handle.document_id}/original"
+    found = [
+        (await client.get(path, params={"revision": number}, headers=mandate.auth())).status_code
+        for number in (1, 2, 3)
+    ]
+    assert found == [200, 404, 200]
 
 
 @pytest.mark.parametrize("text", ["makes trouble", "lets it sleep"])
