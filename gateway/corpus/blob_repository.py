@@ -58,7 +58,7 @@ async def note_upload(session: AsyncSession, digest: bytes, principal: str) -> N
     await session.execute(
         text(
             "INSERT INTO blob_upload (mandate_id, sha256, principal) VALUES (:mandate_id, :digest, :principal) "
-            "ON CONFLICT (mandate_id, sha256, principal) DO UPDATE SET created_at = now()"
+            "ON CONFLICT (mandate_id, sha256, principal) DO UPDATE SET created_at = now(), used = false"
         ),
         {"mandate_id": tenant_of(session), "digest": digest, "principal": principal},
     )
@@ -72,9 +72,23 @@ async def was_uploaded_by(session: AsyncSession, digest: bytes, principal: str) 
     return bool(found)
 
 
+async def use_uploads(session: AsyncSession, digest: bytes, principal: str | None) -> None:
+    """A document has these bytes now and is what keeps them; of one uploader, or of everybody."""
+    await session.execute(
+        text(
+            "UPDATE blob_upload SET used = true WHERE mandate_id = :mandate_id AND sha256 = :digest "
+            "AND (CAST(:principal AS text) IS NULL OR principal = :principal) AND NOT used"
+        ),
+        {"mandate_id": tenant_of(session), "digest": digest, "principal": principal},
+    )
+
+
 _UNUSED = """
 AND NOT EXISTS (SELECT FROM document d WHERE d.mandate_id = b.mandate_id AND d.blob_sha256 = b.sha256)
 AND NOT EXISTS (SELECT FROM former_original f WHERE f.mandate_id = b.mandate_id AND f.sha256 = b.sha256)
+"""
+_WAITS = """
+AND NOT EXISTS (SELECT FROM blob_upload u WHERE u.mandate_id = b.mandate_id AND u.sha256 = b.sha256 AND NOT u.used)
 """
 
 
@@ -111,6 +125,18 @@ async def former_original(
     return rows.one_or_none()
 
 
+async def former_originals(session: AsyncSession, document_ids: Sequence[UUID]) -> list[Row[Any]]:
+    """`document_id revision sha256` of what is still here of earlier revisions, without what the scanner refused."""
+    rows = await session.execute(
+        text(
+            "SELECT document_id, revision, sha256 FROM former_original f WHERE mandate_id = :mandate_id "
+            f"AND document_id = ANY(:ids) AND {_CLEAN} ORDER BY document_id, revision"
+        ),
+        {"mandate_id": tenant_of(session), "ids": list(document_ids)},
+    )
+    return list(rows)
+
+
 async def release_former_originals(session: AsyncSession, limit: int) -> list[bytes]:
     """Lets go of what no revision that is served needs, unless there is a legal hold; returns the hashes."""
     rows = await session.scalars(
@@ -136,15 +162,16 @@ async def delete_unreferenced(
 ) -> list[tuple[bytes, bool]]:
     """Deletes rows no document refers to; `(sha256, lies in the object store)` of each. Takes the hashes' locks first.
 
-    With `digests` given, uploads do not protect their bytes (an erasure); otherwise only old, unused ones go.
+    With `digests` given (an erasure), uploads that wait to be used protect their bytes; otherwise only old ones go.
     """
+    waits = _WAITS if digests is not None else ""
     candidates = await session.execute(
         text(
             f"""
             SELECT sha256 FROM blob b
             WHERE (CAST(:digests AS bytea[]) IS NULL OR sha256 = ANY(:digests))
               AND created_at <= now() - make_interval(secs => :age)
-              {_UNUSED}
+              {_UNUSED} {waits}
             LIMIT 1000
             """
         ),
@@ -159,7 +186,7 @@ async def delete_unreferenced(
             f"""
             DELETE FROM blob b WHERE mandate_id = :mandate_id AND sha256 = ANY(:digests)
               AND created_at <= now() - make_interval(secs => :age)
-              {_UNUSED}
+              {_UNUSED} {waits}
             RETURNING sha256, data IS NULL AS in_store
             """
         ),

@@ -162,8 +162,8 @@ async def _forget_people(
     for connection_id in await repository.connections_of(session, subject, subject_id, revoked=True):
         _add(counts, await _forget_connection(session, connection_id))
     _add(counts, await _withdraw(session, subject, subject_id))
-    counts["upload"], unclaimed = await repository.withdraw_uploads(session, _user(subject, subject_id))
-    _add(counts, {"blob": await _delete_blobs(session, blobs, unclaimed)})
+    uploads = await repository.withdraw_uploads(session, _user(subject, subject_id))
+    _add(counts, {"upload": len(uploads), "blob": await _delete_blobs(session, blobs, sorted(set(uploads)))})
     counts["object"] = await blobs.collect_orphans(session)
     return counts
 

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.connections import repository as connections
 from gateway.connections import service as connection_service
-from gateway.corpus import erasure_repository
+from gateway.corpus import blob_repository, erasure_repository
 from gateway.corpus.erasure import Subject, begin_erasure, enqueue_erasure
 from gateway.db import Database, emit_on_commit, tenant_of
 from gateway.errors import CatchmentError, EventInvalid, LegalHold
@@ -32,7 +32,7 @@ from gateway.ingestion.event_schemas import (
     ProfileUpdated,
 )
 from gateway.ingestion.facade import request_ingestion
-from gateway.ingestion.schemas import IngestionRequest
+from gateway.ingestion.schemas import BlobContent, IngestionRequest
 
 Handler = Callable[[AsyncSession, dict[str, Any]], Awaitable[None]]
 
@@ -78,7 +78,10 @@ class KnowledgeIngestionConsumer:
             )
 
     async def _file_committed(self, session: AsyncSession, payload: dict[str, Any]) -> None:
-        await request_ingestion(session, IngestionRequest.model_validate(payload))
+        request = IngestionRequest.model_validate(payload)
+        await request_ingestion(session, request)
+        if isinstance(request.content, BlobContent):  # whose upload it was, an event does not say
+            await blob_repository.use_uploads(session, request.content.sha256(), None)
 
     async def _file_deleted(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         gone = FileDeleted.model_validate(payload)

@@ -56,6 +56,8 @@ async def accept(request: Request, principal: Principal, wanted: IngestionReques
             blobs=blobs,
             may_replace=lambda row: may_replace(row, replacing),
         )
+        if isinstance(wanted.content, BlobContent) and handle.document_id is not None:
+            await blob_repository.use_uploads(session, wanted.content.sha256(), principal.name)
         crash_point("request.before_commit")
     crash_point("request.after_commit")
     return handle

@@ -174,6 +174,17 @@ async def test_what_a_user_uploaded_or_announced_goes_before_it_ever_was_a_docum
     assert objects(bench) == []
 
 
+async def test_bytes_that_an_event_referred_to_go_whoever_uploaded_them(db, tenant, bench):
+    digest = sha256(b"uploaded by a service").digest()
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await bench.blobs.add(session, [(digest, b"uploaded by a service")])
+        await blob_repository.note_upload(session, digest, "service:crm")
+    request = ask(tenant, "f", {"blob": f"sha256:{digest.hex()}"}).model_dump(mode="json", by_alias=True)
+    await emit_event(db, tenant, "FileCommitted", request)
+    assert (await erase(db, bench, tenant, "user", tenant.user_id))["blob"] == 1
+    assert await counted(db, tenant, "blob") == 0
+
+
 @pytest.mark.parametrize(
     ("name", "spelled"),
     [

@@ -362,6 +362,25 @@ def test_every_reason_has_words():
     ) == set()
 
 
+@pytest.mark.parametrize("size", [1, 10_000])
+async def test_an_upload_that_waits_to_be_used_outlives_somebody_elses_document(
+    client, mandate, owner, bench, app, size
+):
+    """The same bytes, from two people; the second was told that it may refer to them."""
+    app.state.blobs, data = bench.blobs, b"Words of two people. " * size
+    theirs = (await upload(client, mandate, data)).json()
+    kept = await client.post("/v1/blobs", content=data, headers=mandate.auth("member"))
+    deleted = await client.delete(f"/v1/documents/{theirs['documentId']}", headers=mandate.auth())
+    assert (deleted.status_code, deleted.json()["counts"]["blob"]) == (200, 0), deleted.text
+    wanted = {"sourceKind": "paste", "sourceId": "a", "content": {"blob": kept.json()["blob"]}}
+    mine = await client.post("/v1/ingestions", json=wanted, headers=mandate.auth("member"))
+    assert mine.status_code == 202, mine.text
+    # now a document keeps them, and nothing does once it is gone
+    document = mine.json()["documentId"]
+    deleted = await client.delete(f"/v1/documents/{document}", headers=mandate.auth("member"))
+    assert (deleted.json()["counts"]["blob"], await rows_of(bench.db, owner, "SELECT 1 FROM blob")) == (1, [])
+
+
 async def test_what_an_earlier_revision_masked_is_not_handed_out_by_its_number(client, mandate, owner, bench):
     """Kept under a legal hold. The newest revision is for everybody, and says nothing of what the first one held."""
     await rows_of(bench.db, owner, """UPDATE mandate SET policy = '{"legalHold": true}' RETURNING 1""")
