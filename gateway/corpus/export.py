@@ -1,6 +1,7 @@
 """Everything stored about a user as one zip archive, written while it is read.
 
-One JSON Lines file per sort of thing, the kept text and the original of every document. No more than a page of rows or a
+One JSON Lines file per sort of thing, the kept text and the originals of every document, and what was uploaded and never
+used. Files are called by ids and hashes, so that no title leads out of a folder or falls on another. No more than a page of rows or a
 piece of a file is in memory at a time, and no transaction stays open while the reader is slow. What is erased meanwhile
 is left out.
 """
@@ -14,6 +15,7 @@ from uuid import UUID
 
 import orjson
 
+from gateway.corpus import blob_repository
 from gateway.corpus import export_repository as repository
 from gateway.corpus.blobs import BlobStore
 from gateway.db import Database
@@ -31,30 +33,23 @@ async def export_user(
 ) -> AsyncIterator[bytes]:
     """The archive, piece by piece; NotFound, before the first piece, if nothing speaks of this user."""
     async with db.tenant_session(mandate_id) as session:
-        known = await repository.rows_about(session, "account", user_id, after="", limit=1)
-        if not known and not await repository.documents_of(session, user_id, after=_FIRST, limit=1):
-            raise NotFound(f"Nothing is stored about a user {user_id}.")
+        for (
+            about
+        ) in repository.ABOUT:  # who left has no account, and may still have asked or uploaded something
+            if await repository.rows_about(session, about, user_id, after="", limit=1):
+                break
+        else:
+            raise NotFound(f"Nothing is stored about a user {user_id}; see whether the id is right.")
     return _pieces(db, blobs, mandate_id, user_id)
 
 
 async def _pieces(db: Database, blobs: BlobStore, mandate_id: UUID, user_id: UUID) -> AsyncIterator[bytes]:
     began, documents = time.monotonic(), 0
     archive = _Archive()
-    for about in repository.ABOUT:
-        async for piece in archive.file(f"{about}.jsonl", _rows(db, mandate_id, about, user_id)):
+    async for name, content, compressed in _files(db, blobs, mandate_id, user_id):
+        documents += name.startswith("texts/")
+        async for piece in archive.file(name, content, compressed=compressed):
             yield piece
-    for name, lines in (("chunks", _chunks), ("timeline", _timelines)):
-        async for piece in archive.file(f"{name}.jsonl", lines(db, mandate_id, user_id)):
-            yield piece
-    async for batch in _documents(db, mandate_id, user_id):
-        for row in batch:
-            documents += 1
-            async for piece in archive.file(f"texts/{row.id}.txt", _text(db, mandate_id, row.id)):
-                yield piece
-            if row.reason != "infected":
-                original = blobs.pieces(db, mandate_id, row.blob_sha256)
-                async for piece in archive.file(f"originals/{row.id}", original, compressed=False):
-                    yield piece
     yield archive.end()
     emit(
         "ingestion.exported",
@@ -63,6 +58,23 @@ async def _pieces(db: Database, blobs: BlobStore, mandate_id: UUID, user_id: UUI
         documents=documents,
         durationMs=round((time.monotonic() - began) * 1000),
     )
+
+
+async def _files(
+    db: Database, blobs: BlobStore, mandate_id: UUID, user_id: UUID
+) -> AsyncIterator[tuple[str, AsyncIterator[bytes], bool]]:
+    """Name, content, and whether it is worth packing."""
+    for about in repository.ABOUT:
+        yield f"{about}.jsonl", _rows(db, mandate_id, about, user_id), True
+    yield "chunks.jsonl", _chunks(db, mandate_id, user_id), True
+    yield "timeline.jsonl", _timelines(db, mandate_id, user_id), True
+    async for batch in _documents(db, mandate_id, user_id):
+        for row in batch:
+            yield f"texts/{row.id}.txt", _text(db, mandate_id, row.id), True
+        for name, digest in await _originals(db, mandate_id, batch):
+            yield name, blobs.pieces(db, mandate_id, digest), False
+    async for digest in _uploads(db, mandate_id, user_id):
+        yield f"uploads/{digest.hex()}", blobs.pieces(db, mandate_id, digest), False
 
 
 async def _rows(db: Database, mandate_id: UUID, about: str, user_id: UUID) -> AsyncIterator[bytes]:
@@ -85,6 +97,26 @@ async def _documents(db: Database, mandate_id: UUID, user_id: UUID) -> AsyncIter
             return
         after = batch[-1].id
         yield batch
+
+
+async def _originals(db: Database, mandate_id: UUID, batch: Sequence[Any]) -> list[tuple[str, bytes]]:
+    """File names and hashes: of each document what it was made of, and what a legal hold or a reader keeps of before."""
+    async with db.tenant_session(mandate_id) as session:
+        former = await blob_repository.former_originals(session, [row.id for row in batch])
+    newest = [(f"originals/{row.id}", row.blob_sha256) for row in batch if row.reason != "infected"]
+    return newest + [(f"originals/{row.document_id}.revision-{row.revision}", row.sha256) for row in former]
+
+
+async def _uploads(db: Database, mandate_id: UUID, user_id: UUID) -> AsyncIterator[bytes]:
+    after = b""
+    while True:
+        async with db.tenant_session(mandate_id) as session:
+            page = await repository.unused_uploads(session, user_id, after=after, limit=PAGE)
+        if not page:
+            return
+        for digest in page:
+            yield digest
+        after = page[-1]
 
 
 async def _chunks(db: Database, mandate_id: UUID, user_id: UUID) -> AsyncIterator[bytes]:

@@ -9,6 +9,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.db import tenant_of
 
+# What is a user's: in their name or, in nobody's, brought by a connection of theirs. What somebody else hung on one of their
+# documents is not theirs to take.
+_THEIRS = (
+    "(d.user_id = :user_id OR d.user_id IS NULL AND d.connection_id IN "
+    "(SELECT n.id FROM connection n WHERE n.mandate_id = :mandate_id AND n.user_id = :user_id))"
+)
 # What speaks of a user: the row without its tenant, and what orders it. Secrets – hashes of keys, tokens of connections –
 # are not named and so never leave.
 _ABOUT = {
@@ -43,14 +49,31 @@ _ABOUT = {
         "FROM remote_item i JOIN data_source s ON s.mandate_id = i.mandate_id AND s.id = i.data_source_id "
         "WHERE i.mandate_id = :mandate_id AND s.user_id = :user_id"
     ),
+    "failures": (
+        "SELECT f.id::text AS key, to_jsonb(f) - 'mandate_id' AS row FROM item_failure f "
+        "JOIN data_source s ON s.mandate_id = f.mandate_id AND s.id = f.data_source_id "
+        "WHERE f.mandate_id = :mandate_id AND s.user_id = :user_id"
+    ),
     "uploads": (
         "SELECT encode(sha256, 'hex') AS key, jsonb_build_object('sha256', encode(sha256, 'hex'), "
         "'created_at', created_at) AS row FROM blob_upload "
         "WHERE mandate_id = :mandate_id AND principal = 'user:' || CAST(CAST(:user_id AS uuid) AS text)"
     ),
     "documents": (
-        "SELECT id::text AS key, to_jsonb(d) - 'mandate_id' - 'fingerprint' AS row FROM document d "
-        "WHERE mandate_id = :mandate_id AND user_id = :user_id"
+        "SELECT d.id::text AS key, to_jsonb(d) - 'mandate_id' - 'fingerprint' AS row FROM document d "
+        f"WHERE d.mandate_id = :mandate_id AND {_THEIRS}"
+    ),
+    "revisions": (
+        "SELECT f.document_id || ' ' || lpad(f.revision::text, 10, '0') AS key, to_jsonb(f) - 'mandate_id' AS row "
+        "FROM former_original f JOIN document d ON d.mandate_id = f.mandate_id AND d.id = f.document_id "
+        f"WHERE f.mandate_id = :mandate_id AND {_THEIRS}"
+    ),
+    "jobs": (
+        "SELECT j.id::text AS key, jsonb_build_object('id', j.id, 'document_id', j.document_id, 'revision', j.revision, "
+        "'kind', j.kind, 'lane', j.lane, 'status', j.status, 'reason', j.reason, 'error', j.error, "
+        "'attempts', j.attempts, 'created_at', j.created_at, 'finished_at', j.finished_at) AS row "
+        "FROM job j JOIN document d ON d.mandate_id = j.mandate_id AND d.id = j.document_id "
+        f"WHERE j.mandate_id = :mandate_id AND {_THEIRS}"
     ),
     "queries": (
         "SELECT id::text AS key, to_jsonb(asked) - 'mandate_id' AS row FROM query_log asked "
@@ -88,8 +111,22 @@ async def rows_about(
 async def documents_of(session: AsyncSession, user_id: UUID, *, after: UUID, limit: int) -> list[Row[Any]]:
     rows = await session.execute(
         text(
-            "SELECT id, blob_sha256, reason FROM document WHERE mandate_id = :mandate_id AND user_id = :user_id "
-            "AND id > :after ORDER BY id LIMIT :limit"
+            "SELECT d.id, d.blob_sha256, d.reason FROM document d "
+            f"WHERE d.mandate_id = :mandate_id AND {_THEIRS} AND d.id > :after ORDER BY d.id LIMIT :limit"
+        ),
+        {"mandate_id": tenant_of(session), "user_id": user_id, "after": after, "limit": limit},
+    )
+    return list(rows)
+
+
+async def unused_uploads(session: AsyncSession, user_id: UUID, *, after: bytes, limit: int) -> list[bytes]:
+    """Hashes of what they uploaded and no document of theirs holds."""
+    rows = await session.scalars(
+        text(
+            "SELECT u.sha256 FROM blob_upload u WHERE u.mandate_id = :mandate_id "
+            "AND u.principal = 'user:' || CAST(CAST(:user_id AS uuid) AS text) AND u.sha256 > :after "
+            "AND NOT EXISTS (SELECT FROM document d WHERE d.mandate_id = u.mandate_id AND d.blob_sha256 = u.sha256 "
+            f"AND {_THEIRS}) ORDER BY u.sha256 LIMIT :limit"
         ),
         {"mandate_id": tenant_of(session), "user_id": user_id, "after": after, "limit": limit},
     )

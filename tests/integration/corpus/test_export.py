@@ -4,10 +4,12 @@ import io
 import json
 import tracemalloc
 import zipfile
+from hashlib import sha256
 
 import pytest
 from sqlalchemy import text
 
+from gateway.corpus import blob_repository
 from gateway.corpus.export import export_user
 from gateway.corpus.export_repository import ABOUT
 from gateway.db import new_id
@@ -103,6 +105,56 @@ async def test_every_table_that_names_a_user_is_in_the_archive(db, tenant):
         "features",
         "account",
     } <= set(ABOUT)
+
+
+async def test_what_a_legal_hold_keeps_and_what_was_never_used_is_in_the_archive(db, tenant, bench):
+    await rows_of(db, tenant, """UPDATE mandate SET policy = '{"legalHold": true}' RETURNING 1""")
+    for words in ("first plan", "second plan", "last plan"):
+        [handle] = await bench.hand_in(tenant, ask(tenant, "../../a", words, title="../../a"))
+        await bench.drain(tenant)
+    used, unused = b"last plan", b"never used"
+    async with db.tenant_session(tenant.mandate_id) as session:
+        for data in (used, unused):
+            await bench.blobs.add(session, [(sha256(data).digest(), data)])
+            await blob_repository.note_upload(session, sha256(data).digest(), f"user:{tenant.user_id}")
+        await blob_repository.note_upload(session, sha256(used).digest(), f"user:{new_id()}")
+    archive = await taken(db, bench, tenant)
+    files = {name: archive.read(name) for name in archive.namelist() if name[-6:] != ".jsonl"}
+    document = handle.document_id
+    assert files == {
+        f"texts/{document}.txt": b"last plan",
+        f"originals/{document}": b"last plan",
+        f"originals/{document}.revision-1": b"first plan",
+        f"originals/{document}.revision-2": b"second plan",
+        f"uploads/{sha256(unused).hexdigest()}": unused,
+    }
+    assert [row["revision"] for row in rows(archive, "revisions")] == [1, 2]
+    assert {(row["status"], row["document_id"]) for row in rows(archive, "jobs")} == {
+        ("indexed", str(document))
+    }
+
+
+async def test_what_a_connection_of_theirs_brought_in_nobodys_name_is_theirs(db, tenant, bench):
+    connection = await connect(db, tenant)
+    fields = {"sourceKind": "sharepoint_item", "connectionId": connection, "scope": "mandate"}
+    await bench.hand_in(
+        tenant,
+        ask(tenant, "nobodys", "Shared.", userId=None, **fields),
+        ask(tenant, "another's", "Shared too.", userId=new_id(), **fields),
+    )
+    await bench.drain(tenant)
+    archive = await taken(db, bench, tenant)
+    assert [row["source_id"] for row in rows(archive, "documents")] == ["nobodys"]
+    assert [row["text"] for row in rows(archive, "chunks")] == ["Shared."]
+
+
+async def test_who_left_without_a_document_still_has_an_archive(db, tenant, bench):
+    gone = new_id()
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await session.execute(QUERY, {"mandate": tenant.mandate_id, "id": new_id(), "user": gone})
+    pieces = await export_user(db, bench.blobs, tenant.mandate_id, gone)
+    archive = zipfile.ZipFile(io.BytesIO(b"".join([piece async for piece in pieces])))
+    assert archive.namelist() == ["queries.jsonl"]
 
 
 async def test_no_secret_leaves(db, tenant, bench):
