@@ -72,6 +72,8 @@ def _show(query: str, found: dict[str, Any], waiting: int) -> None:
         if waiting:
             console.print(f"{waiting} document(s) still being indexed: try again in a moment.")
         return
+    if not found["answered"]:
+        console.print("Nothing here is about this; these are merely the nearest there is.\n", style="yellow")
     wanted = wanted_terms(query)
     for number, hit in enumerate(found["hits"], 1):
         citation = hit["citation"]
@@ -80,15 +82,14 @@ def _show(query: str, found: dict[str, Any], waiting: int) -> None:
         )  # a line of ours, whatever it holds
         console.print(f"{number}. ", style="dim", end="")
         console.print(title, style="bold", markup=False, end="")
-        console.print(f"  {hit['score']:.3f}", style="cyan")
+        # A score says how near a hit is beside the others; where none is about the question it would look like praise.
+        console.print(f"  {hit['score']:.3f}" if found["answered"] else "", style="cyan")
         origin = [citation["sourceKind"], place(citation["locator"]), citation["uri"] or ""]
         console.print("   " + " · ".join(escape(part) for part in origin if part), style="dim", markup=False)
         if len(hit["sources"]) > 1:
             console.print(f"   also in {escape(_others(hit['sources'][1:]))}", style="dim", markup=False)
         console.print(coloured(escape(hit["text"]), wanted))
         console.print(f"   document {hit['documentId']}\n", style="dim")
-    if not found["answered"]:
-        console.print("Nothing here is about this; these are merely the nearest there is.", style="yellow")
     count = len(found["hits"])
     console.print(f"{count} {'hit' if count == 1 else 'hits'} in {found['tookMs']} ms", style="dim")
 
