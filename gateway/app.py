@@ -57,6 +57,7 @@ VENDOR_ROUTERS: tuple[APIRouter, ...] = (
 # A worker beats at every sweep, by default once a second; a minute of silence means that nobody sweeps. Where none ever ran
 # we count from our own start: a fresh gateway need not wait for a worker, one that stays alone says so.
 SWEEPER_SILENCE_SECONDS = 60
+NO_WORKER_YET = "waiting for a first worker"
 # Who asks how we are does not wait longer, whatever hangs.
 PROBE_SECONDS = 3.0
 
@@ -73,7 +74,7 @@ async def healthz() -> dict[str, str]:
 async def readyz(request: Request, db: Db) -> Response:
     database, redis = await asyncio.gather(_database_checks(request, db), _redis_check(request))
     checks = {**database, "redis": redis}
-    ready = all(finding == "ok" for finding in checks.values())
+    ready = all(finding in {"ok", NO_WORKER_YET} for finding in checks.values())
     return JSONResponse(
         {"status": "ready" if ready else "not ready", "checks": checks}, status_code=200 if ready else 503
     )
@@ -84,13 +85,18 @@ async def _database_checks(request: Request, db: Database) -> dict[str, str]:
         revision, age = await answered_within(PROBE_SECONDS, _schema_and_sweeper(db))
     except (StoreUnavailable, DBAPIError) as error:
         return {"database": f"does not answer ({type(error).__name__})"}
-    silence = time.monotonic() - request.app.state.began if age is None else age
-    silent = silence > SWEEPER_SILENCE_SECONDS
     return {
         "database": "ok",
         "migrations": _judge_schema(revision),
-        "sweeper": f"silent for {silence:.0f} s: is a worker running?" if silent else "ok",
+        "sweeper": _judge_sweeper(age, time.monotonic() - request.app.state.began),
     }
+
+
+def _judge_sweeper(age: float | None, uptime: float) -> str:
+    silence = uptime if age is None else age
+    if silence > SWEEPER_SILENCE_SECONDS:
+        return f"silent for {silence:.0f} s: is a worker running?"
+    return NO_WORKER_YET if age is None else "ok"
 
 
 def _judge_schema(revision: str | None) -> str:
