@@ -1,56 +1,32 @@
 """`catchment ingest PATH…` and `catchment why ID`: content in, and an answer when it did not come out."""
 
-import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected, show_one
-from gateway.errors import CatchmentError, InvalidRequest
+from gateway.commands.folders import Item, given, walk
+from gateway.errors import CatchmentError
 
 INGEST_EXAMPLES = "Example: catchment ingest ./handbook report.pdf --scope mandate --tag handbook"
 WHY_EXAMPLES = "Example: catchment why handbook/intro.md"
 REINDEX_EXAMPLES = "Example: catchment reindex"
 
-# What a folder holds besides knowledge.
-SKIPPED_FOLDERS = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".catchment"}
 UPLOADS_AT_ONCE = 4
 ENDED = {"indexed", "failed", "skipped", "superseded", "cancelled"}
 
 
-@dataclass
-class Item:
-    path: Path
-    source_id: str
-    outcome: str = ""
-    status: str = ""
-    reason: str = ""
-    job_id: str | None = None
-
-    @property
-    def ending(self) -> str:
-        return "duplicate" if self.outcome == "duplicate" else self.status
-
-    @property
-    def shown(self) -> str:
-        """A name in another encoding than a terminal's has a question mark where it cannot be read."""
-        return str(self.path).encode(errors="replace").decode()
-
-    @property
-    def is_noteworthy(self) -> bool:
-        """To be named even where a bar shows the rest."""
-        return self.status in {"failed", "skipped"}
-
-
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="files and folders; folders are walked")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="files and folders; folders are walked", parser=given, metavar="PATHS"),
+    ],
     scope: Annotated[str, typer.Option(help="personal or mandate")] = "personal",
     tag: Annotated[list[str] | None, typer.Option(help="tag for every file; may be repeated")] = None,
     neutralize: Annotated[bool, typer.Option("--neutralize", help="mask personal data")] = False,
@@ -61,15 +37,17 @@ def ingest(
 ) -> None:
     """Upload files and folders and wait until they are searchable; exit code 1 if any failed.
 
-    A file is known by its path below the folder that was named, so a second run only brings what changed.
+    A file is known by its path below the folder that was named, so a second run only brings what changed. In folders, version
+    control, caches and installed packages are left out, and links that lead out of the folder are not followed.
     """
     items = list(walk(paths))
     fields = {"scope": scope, "tags": ",".join(tag or []), "neutralize": str(neutralize).lower()}
-    with connected(url, api_key, data_dir) as api, _progress(len(items), quiet=as_json) as advance:
-        with ThreadPoolExecutor(UPLOADS_AT_ONCE) as uploads:
-            for item in uploads.map(lambda item: _upload(api, item, fields), items):
-                advance("uploaded", item)
-        _wait(api, items, advance)
+    try:
+        with connected(url, api_key, data_dir) as api, _progress(len(items), quiet=as_json) as advance:
+            _bring(api, items, fields, advance)
+    except KeyboardInterrupt:
+        typer.echo("Stopped. What was uploaded is indexed all the same; run it again for the rest.", err=True)
+        raise
     _report(items, as_json=as_json)
     if any(item.status == "failed" for item in items):
         raise typer.Exit(1)
@@ -113,24 +91,26 @@ def reindex(
         typer.echo("Everything is indexed as it would be indexed now.")
 
 
-def walk(paths: list[Path]) -> Iterator[Item]:
-    for path in paths:
-        if path.is_file():
-            yield Item(path, path.name)
-        elif path.is_dir():
-            root = path.absolute() if path.name != ".." else path.resolve()
-            above = root.parent if path.name else root
-            for folder, folders, files in os.walk(path):
-                folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
-                for name in sorted(files):
-                    found = Path(folder) / name
-                    if found.is_file():
-                        yield Item(found, str((root / found.relative_to(path)).relative_to(above)))
-        else:
-            raise InvalidRequest(f"There is no file or folder {path}.")
+def _bring(api: Api, items: list[Item], fields: dict[str, str], advance: Callable[[str, Item], None]) -> None:
+    """Uploads all and waits for their ends, of which as many as are known by then are told while others are uploaded."""
+    waiting: deque[Item] = deque()
+    with ThreadPoolExecutor(UPLOADS_AT_ONCE) as uploads:
+        for item in uploads.map(lambda item: _upload(api, item, fields), items):
+            advance("uploaded", item)
+            if _has_ended(item):
+                advance("done", item)
+            else:
+                waiting.append(item)
+                _look(api, waiting, advance, at_most=1)
+    while waiting:
+        _look(api, waiting, advance, at_most=len(waiting))
+        if waiting:
+            time.sleep(0.2)
 
 
 def _upload(api: Api, item: Item, fields: dict[str, str]) -> Item:
+    if _has_ended(item):
+        return item
     try:
         item.source_id.encode()
         with item.path.open("rb") as content:
@@ -141,35 +121,30 @@ def _upload(api: Api, item: Item, fields: dict[str, str]) -> Item:
                 data={"sourceId": item.source_id, "title": item.source_id, **fields},
             )
     except UnicodeEncodeError:
-        return _refused(item, "name is not UTF-8")
+        return item.left_out("failed", "name is not UTF-8")
     except CatchmentError as error:
-        return _refused(item, error.detail)
+        return item.left_out("failed", error.detail)
     except OSError as error:
-        return _refused(item, str(error.strerror))
+        return item.left_out("failed", str(error.strerror))
     item.outcome, item.status = handle["outcome"], handle["status"]
     item.reason, item.job_id = handle["reason"] or "", handle["jobId"]
     return item
 
 
-def _refused(item: Item, reason: str) -> Item:
-    item.outcome, item.status, item.reason = "refused", "failed", reason
-    return item
+def _has_ended(item: Item) -> bool:
+    return item.status in ENDED or (bool(item.status) and item.job_id is None)
 
 
-def _wait(api: Api, items: list[Item], advance: Callable[[str, Item], None]) -> None:
-    waiting = [item for item in items if item.job_id and item.status not in ENDED]
-    for item in items:
-        if item not in waiting:
+def _look(api: Api, waiting: deque[Item], advance: Callable[[str, Item], None], *, at_most: int) -> None:
+    """Asks after those that wait the longest; who goes on waiting does so behind the others."""
+    for _ in range(min(at_most, len(waiting))):
+        item = waiting.popleft()
+        status = api.call("GET", f"/ingestions/{item.job_id}")
+        if status["status"] in ENDED:
+            item.status, item.reason = status["status"], status["reason"] or ""
             advance("done", item)
-    while waiting:
-        for item in list(waiting):
-            status = api.call("GET", f"/ingestions/{item.job_id}")
-            if status["status"] in ENDED:
-                item.status, item.reason = status["status"], status["reason"] or ""
-                waiting.remove(item)
-                advance("done", item)
-        if waiting:
-            time.sleep(0.2)
+        else:
+            waiting.append(item)
 
 
 class _progress:  # noqa: N801 - used as a with-statement word
