@@ -15,8 +15,9 @@ from gateway.corpus import entries, entries_repository, entries_routes, routes, 
 from gateway.corpus import repository as corpus
 from gateway.corpus.entries_repository import WRITTEN, EntryFilter
 from gateway.corpus.entries_schemas import EmbeddingStatus, EntryIn, EntryPatch
+from gateway.corpus.originals import why_withheld
 from gateway.errors import NotFound
-from gateway.ingestion.schemas import SOURCE_KINDS, Scope
+from gateway.ingestion.schemas import LIVE_STATUSES, SOURCE_KINDS, Scope
 from gateway.wire import decode_cursor, encode_cursor
 
 router = APIRouter(route_class=PageRoute)
@@ -47,6 +48,8 @@ async def browse(
     until: Annotated[str, Query(alias="to", max_length=10)] = "",
     connection: UUID | None = None,
     cursor: Annotated[str | None, Query(max_length=500)] = None,
+    kept_out: Annotated[int, Query(alias="keptOut", ge=0)] = 0,
+    reason: Annotated[str, Query(max_length=100)] = "",
 ) -> HTMLResponse:
     mandate_id, viewer = visit.principal.mandate_id, visit.person.id
     numbers = await entries.chunks_with(visit.db, mandate_id, q) if q.strip() else ()
@@ -70,7 +73,15 @@ async def browse(
     if connection:
         filters["connection"] = str(connection)
     return visit.page(
-        "knowledge.html", rows=shown, totals=totals, filters=filters, following=following, kinds=SOURCE_KINDS
+        "knowledge.html",
+        rows=shown,
+        totals=totals,
+        filters=filters,
+        following=following,
+        kinds=SOURCE_KINDS,
+        kept_out=kept_out,
+        reason=reason,
+        waiting=not cursor and any(row.embedding_status == "pending" for row in shown),
     )
 
 
@@ -109,12 +120,21 @@ def _tags(value: str) -> list[str]:
 
 @router.post("/knowledge/upload")
 async def upload(
-    visit: MemberForm, file: Annotated[UploadFile, File()], scope: Annotated[Scope, Form()] = "personal"
+    visit: MemberForm,
+    *,
+    file: Annotated[list[UploadFile], File()],
+    scope: Annotated[Scope, Form()] = "personal",
+    neutralize: Annotated[bool, Form()] = False,
 ) -> Response:
-    handle = await routes.upload_file(
-        visit.request, Response(), visit.principal, file=file, scope=scope, neutralize=False
-    )
-    return back_to(f"/knowledge/{handle.document_id}") if handle.document_id else back_to("/knowledge")
+    """One file leads to its page, several to the list; what the policy or a quota kept out is said there."""
+    handles = [
+        await routes.hand_in(visit.request, visit.principal, one, scope=scope, neutralize=neutralize)
+        for one in file
+    ]
+    kept_out = [handle.reason or "" for handle in handles if handle.document_id is None]
+    if kept_out:
+        return back_to("/knowledge", keptOut=str(len(kept_out)), reason=kept_out[0])
+    return back_to(f"/knowledge/{handles[0].document_id}" if len(handles) == 1 else "/knowledge")
 
 
 @router.get("/knowledge/{document_id}")
@@ -129,6 +149,8 @@ async def document(
         row = await service.readable(session, document_id, principal)
         chunks = await corpus.list_chunks(session, document_id, limit=CHUNKS_SHOWN + 1, after=after)
         cited = await _cited(session, row, chunk) if chunk else None
+        withheld = await why_withheld(session, row, principal)
+        drawn = await why_withheld(session, row, principal, served=True) is None
         values: dict[str, Any] = {
             "timeline": await corpus.document_timeline(session, document_id),
             "children": await repository.children(session, document_id, visit.person.id),
@@ -144,7 +166,10 @@ async def document(
         more=chunks[CHUNKS_SHOWN - 1].ordinal if len(chunks) > CHUNKS_SHOWN else None,
         cited=cited,
         may_edit=may_edit,
-        may_see_original=may_edit or not row.neutralize,
+        withheld=withheld,
+        drawn=drawn,
+        sentence=service.REASON_SENTENCES.get(row.reason or ""),
+        waiting=row.status in LIVE_STATUSES,
         written=row.source_kind in WRITTEN,
         **values,
     )

@@ -19,6 +19,9 @@ _NOT_IN_NAMES = re.compile(
     '[\x00-\x1f\x7f-\x9f"\\\\/:*?<>|%;\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]'
 )
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}$")
+WITHHELD_INFECTED = "The scanner refused the original; it is not handed out."
+WITHHELD_UNREAD = "It is still being read; until then the original is for its owner and admins."
+WITHHELD_MASKED = "The original of a masked document is for its owner and admins."
 _LONGEST_NAME = 150  # without its ending; file systems take 255 bytes
 
 
@@ -42,19 +45,27 @@ def saved_as(title: str, mime_type: str | None, otherwise: str) -> str:
 async def require_original(
     session: AsyncSession, row: Row[Any], principal: Principal, *, served: bool = False
 ) -> None:
-    """Lets pass who may have the original of a document they can read; `served`: of the revision that searches cite.
+    """Lets pass who may have the original of a document they can read; `served`: of the revision that searches cite."""
+    why = await why_withheld(session, row, principal, served=served)
+    if why is not None:
+        raise NotFound(why)
 
-    Where something was masked, or where nobody has looked yet, that is its owner and admins; what the scanner refused is
-    for nobody.
+
+async def why_withheld(
+    session: AsyncSession, row: Row[Any], principal: Principal, *, served: bool = False
+) -> str | None:
+    """Where something was masked, or where nobody has looked yet, the original is for its owner and admins; what the scanner
+    refused is for nobody.
     """
     if row.reason == "infected":
-        raise NotFound("The scanner refused the original; it is not handed out.")
+        return WITHHELD_INFECTED
     if _its_owner_or_admin(row, principal):
-        return
+        return None
     if row.status in LIVE_STATUSES and not (served and row.indexed_hash):
-        raise NotFound("It is still being read; until then the original is for its owner and admins.")
+        return WITHHELD_UNREAD
     if row.neutralize or await repository.is_masked(session, row.id):
-        raise NotFound("The original of a masked document is for its owner and admins.")
+        return WITHHELD_MASKED
+    return None
 
 
 async def require_former(

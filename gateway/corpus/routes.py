@@ -131,6 +131,32 @@ async def upload_file(
 ) -> IngestionHandle:
     """Uploads one file and asks for it to be searchable. Without `sourceId` its content names it."""
     _check_form(await request.form(), ("file", "sourceId", "title", "scope", "neutralize"), ("tags",))
+    handle = await hand_in(
+        request,
+        principal,
+        file,
+        source_id=source_id,
+        title=title,
+        scope=scope,
+        tags=[tag for entry in tags or [] for tag in entry.split(",") if tag],
+        neutralize=neutralize,
+    )
+    response.status_code = 202 if handle.outcome == "queued" else 200
+    return handle
+
+
+async def hand_in(
+    request: Request,
+    principal: Principal,
+    file: FormFile,
+    *,
+    scope: Scope,
+    neutralize: bool,
+    source_id: str | None = None,
+    title: str | None = None,
+    tags: Sequence[str] = (),
+) -> IngestionHandle:
+    """A file of a form, whoever sent the form: a program, or a person with the console's."""
     kept = await _keep(request, principal, _pieces(file), file.filename)
     try:
         wanted = IngestionRequest(
@@ -140,14 +166,12 @@ async def upload_file(
             title=title or _as_title(file.filename),
             mime_type=kept.mime_type,
             scope=scope,
-            tags=[tag for entry in tags or [] for tag in entry.split(",") if tag],
+            tags=list(tags),
             neutralize=neutralize,
         )
     except ValidationError as error:
         raise fields_invalid(error.errors()) from error
-    handle = await accept(request, principal, wanted)
-    response.status_code = 202 if handle.outcome == "queued" else 200
-    return handle
+    return await accept(request, principal, wanted)
 
 
 def _as_title(file_name: str | None) -> str:

@@ -31,7 +31,7 @@ _WHY = {
     "embedding": "It is being embedded.",
     "cancelled": "Its ingestion was cancelled; send it again to index it.",
 }
-_REASONS = {
+REASON_SENTENCES = {
     "budget": "The mandate's embedding budget is used up; raise it in the policy and it goes on by itself.",
     "unsupported": "Its format is not supported.",
     "no_text": "It holds no text.",
@@ -239,7 +239,7 @@ async def why(session: AsyncSession, external_id: str, principal: Principal) -> 
         return WhyOut(external_id=external_id, found=False, answer=await _never_known(session))
     answer = _WHY.get(row.status, "")
     if row.reason:
-        answer = f"{answer} {_REASONS.get(row.reason, f'Reason: {row.reason}.')}".strip()
+        answer = f"{answer} {REASON_SENTENCES.get(row.reason, f'Reason: {row.reason}.')}".strip()
     moments = [moment_out(moment) for moment in await repository.document_timeline(session, row.id)]
     return WhyOut(
         external_id=external_id,

@@ -17,7 +17,7 @@ import httpx
 import numpy as np
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page, Route, expect
+from playwright.async_api import Browser, FilePayload, Page, Route, expect
 from sqlalchemy import text
 
 from gateway.connections import repository as connections
@@ -353,6 +353,28 @@ async def test_entries_are_written_found_asked_about_and_deleted(
         await page.get_by_text("Delete", exact=True).click()
         await page.get_by_role("button", name="Delete for good").click()
         await expect(page.get_by_text("Everything below is gone")).to_be_visible()
+
+
+async def test_files_are_uploaded_and_their_pages_say_by_themselves_what_became_of_them(
+    running: Demo, browser: Browser, eye: Eye
+) -> None:
+    sound = FilePayload(
+        name="pump.md", mimeType="", buffer=b"# Pump\n\nThe bilge pump is primed with tallow."
+    )
+    film = FilePayload(name="film.mp4", mimeType="", buffer=b"\0\0\0\x18ftypmp42" + bytes(99))
+    async with window(browser, eye) as page:
+        await sign_in(page, running)
+        for files, ended in (([sound], "indexed"), ([film], "skipped")):
+            await page.goto(f"{running.url}/knowledge")
+            await page.get_by_role("link", name="Upload files").click()
+            await page.get_by_label("Files", exact=True).set_input_files(files)
+            await page.get_by_role("button", name="Upload", exact=True).click()
+            await expect(page.locator(f".facts .pill-{ended}")).to_be_visible(timeout=PATIENCE)
+        await expect(page.get_by_text("Films and recordings are not supported.")).to_be_visible()
+        await page.goto(f"{running.url}/knowledge")
+        await page.get_by_label("Files", exact=True).set_input_files([sound, film])
+        await page.get_by_role("button", name="Upload", exact=True).click()
+        await expect(page.get_by_role("link", name="pump.md")).to_be_visible()
 
 
 async def test_a_member_sees_no_admin_controls_and_an_ended_session_asks_to_sign_in(

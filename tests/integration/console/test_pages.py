@@ -262,12 +262,12 @@ def test_every_name_of_our_vocabulary_is_put_into_words() -> None:
 
 def test_why_something_is_not_here_is_said_in_german_and_never_in_words_of_ours() -> None:
     from gateway.connections.sync_why_service import SENTENCES
-    from gateway.corpus.service import _REASONS
+    from gateway.corpus.service import REASON_SENTENCES
 
     english = json.loads((CONSOLE / "english.json").read_text())
     german = json.loads((CONSOLE / "german.json").read_text())
-    assert sorted({*SENTENCES.values(), *_REASONS} - set(german)) == []
-    assert [name for name in _REASONS if "_" in name and "_" in english.get(name, name)] == []
+    assert sorted({*SENTENCES.values(), *REASON_SENTENCES, *REASON_SENTENCES.values()} - set(german)) == []
+    assert [name for name in REASON_SENTENCES if "_" in name and "_" in english.get(name, name)] == []
 
 
 def test_the_log_shows_a_mandate_only_its_own_lines(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from gateway.corpus.child.failures import REASONS
-from gateway.corpus.service import _REASONS
+from gateway.corpus.service import REASON_SENTENCES
 from gateway.db import new_id
 from tests.fixtures.corpus import Tenant, ask, rows_of
 
@@ -358,7 +358,7 @@ async def test_a_timeline_comes_in_pages(client, mandate, owner, bench):
 def test_every_reason_has_words():
     """What a parser child may say, and what is left out unread."""
     assert (REASONS | {"archive", "media", "executable", "budget", "poison", "attempts"}) - set(
-        _REASONS
+        REASON_SENTENCES
     ) == set()
 
 
