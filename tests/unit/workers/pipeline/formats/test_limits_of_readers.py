@@ -106,7 +106,9 @@ def test_a_line_per_record_is_json_too():
 
 def test_a_picture_is_read_where_an_engine_is_installed(tmp_path, monkeypatch):
     program = tmp_path / "tesseract"
-    program.write_text("#!/bin/sh\n[ \"$1 $2\" = 'stdin stdout' ] && head -c 4 | grep -q PNG && printf 'Words in a picture\\n\\nand below\\f'\n")
+    program.write_text(
+        "#!/bin/sh\n[ \"$1 $2\" = 'stdin stdout' ] && head -c 4 | grep -q PNG && printf 'Words in a picture\\n\\nand below\\f'\n"
+    )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(picture, "_FOLDERS", str(tmp_path))
     picture.engine.cache_clear()
