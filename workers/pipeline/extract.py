@@ -19,6 +19,7 @@ from workers.pipeline.languages import language_of
 MIB = 1 << 20
 READERS = "workers.pipeline.formats"
 OWN, UNSTRUCTURED = "own", "unstructured"
+GENERAL = "general"  # the reader that hands everything to `unstructured`
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +31,14 @@ class Format:
     engine: str = ""  # the package that does the work; empty: the standard library
 
     @property
-    def writes(self) -> bool:
-        """Whether its reader needs a folder for files of its own."""
-        return self.reader == "general"
-
-    @property
     def module(self) -> str:
         return f"{READERS}.{self.reader or self.name}"
 
     def by(self, engine: str) -> "Format":
         """The same format, read by another engine."""
-        if engine != UNSTRUCTURED or self.reader == "general":
+        if engine != UNSTRUCTURED or self.reader == GENERAL:
             return self
-        return Format(self.name, isolated=True, input_bytes=self.input_bytes, reader="general", engine=engine)
+        return Format(self.name, isolated=True, input_bytes=self.input_bytes, reader=GENERAL, engine=engine)
 
 
 FORMATS: dict[str, Format] = {
@@ -71,10 +67,10 @@ FORMATS: dict[str, Format] = {
         Format("code", isolated=False, input_bytes=20 * MIB, engine="tree-sitter"),
         Format("objects", isolated=False, input_bytes=100 * MIB),
         Format("image", isolated=True, input_bytes=50 * MIB, reader="picture", engine="tesseract"),
-        Format("rst", isolated=True, input_bytes=10 * MIB, reader="general", engine=UNSTRUCTURED),
-        Format("org", isolated=True, input_bytes=10 * MIB, reader="general", engine=UNSTRUCTURED),
-        Format("doc", isolated=True, input_bytes=50 * MIB, reader="general", engine=UNSTRUCTURED),
-        Format("ppt", isolated=True, input_bytes=50 * MIB, reader="general", engine=UNSTRUCTURED),
+        Format("rst", isolated=True, input_bytes=10 * MIB, reader=GENERAL, engine=UNSTRUCTURED),
+        Format("org", isolated=True, input_bytes=10 * MIB, reader=GENERAL, engine=UNSTRUCTURED),
+        Format("doc", isolated=True, input_bytes=50 * MIB, reader=GENERAL, engine=UNSTRUCTURED),
+        Format("ppt", isolated=True, input_bytes=50 * MIB, reader=GENERAL, engine=UNSTRUCTURED),
     )
 }
 

@@ -20,6 +20,7 @@ from workers.pipeline import code_chunks, tokens
 from workers.pipeline.chunk import Chunk, chunk, text_hash
 from workers.pipeline.extract import (
     FORMATS,
+    GENERAL,
     OFFICE_FORMATS,
     Source,
     base_type,
@@ -32,13 +33,13 @@ from workers.pipeline.neutralise import neutralise
 from workers.pipeline.neutralise import prepare as prepare_masking
 
 # Readers a child of its own must find loaded, and those of most files; the others are loaded where they are first used, by
-# children that stay. `general` brings hundreds of megabytes along and never belongs into the fork server.
+# children that stay. `general` brings hundreds of megabytes along and has a fork server to itself, while it is needed.
 _USUAL = frozenset({"text", "markdown", "code", "objects"})
 PRELOAD = tuple(
     dict.fromkeys(
         format_.module
         for format_ in FORMATS.values()
-        if (format_.isolated or format_.name in _USUAL) and format_.reader != "general"
+        if (format_.isolated or format_.name in _USUAL) and format_.reader != GENERAL
     )
 )
 _BATCH = 128  # chunks per record; the worker's loop gets a turn after each
@@ -95,8 +96,9 @@ async def parse_document(
         task,
         data,
         isolated=format_.isolated,
-        folder=format_.writes,
+        folder=format_.reader == GENERAL,
         office=format_.name in OFFICE_FORMATS,
+        wing=format_.module if format_.reader == GENERAL else "",
     )
     try:
         document = ParsedDocument(

@@ -27,14 +27,15 @@ _LEAVES_AFTER = frozenset({"crashed", "too_large", "too_slow", "output_limit", "
 Handler = Callable[[dict[str, Any], bytes | mmap.mmap], Iterator[dict[str, Any]]]
 
 
-def load_handler(name: str, preload: list[str]) -> Handler:
-    """Import what children will need. A handler module has `handle(task, payload)` and may have `prepare()`."""
+def load_handler(name: str, preload: list[str], wing: str) -> Handler:
+    """Import what children will need. A handler module has `handle(task, payload)`; it and a wing may have `prepare()`."""
     for module in preload:
         importlib.import_module(module)
-    module = importlib.import_module(name)
-    if prepare := getattr(module, "prepare", None):
-        prepare()
-    return module.handle
+    modules = [importlib.import_module(one) for one in (wing, name) if one]
+    for module in modules:
+        if prepare := getattr(module, "prepare", None):
+            prepare()
+    return modules[-1].handle
 
 
 def code_folders(handler: str) -> list[Path]:

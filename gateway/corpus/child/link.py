@@ -114,6 +114,10 @@ class ServerLink:
             raise
         return link
 
+    @property
+    def has_children(self) -> bool:
+        return bool(self._children)
+
     def spawn(self, *, tasks: int, folder: bool, office: bool = False) -> Child:
         """Ask for a child that serves so many tasks, with or without a folder to write to. Its channel can be used at once; whether it lives is told by `exited`."""
         self._numbers += 1

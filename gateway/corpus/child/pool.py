@@ -15,6 +15,7 @@ from gateway.corpus.child.failures import ChildFailed, PoolUnavailable, from_exi
 from gateway.corpus.child.inside import NOT_CONFINED
 from gateway.corpus.child.limits import MIB, Limits
 from gateway.corpus.child.link import Child, Launched, ServerLink
+from gateway.corpus.child.servers import HOUSE, Servers
 
 _SEALED = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -25,6 +26,9 @@ class ChildPool:
 
     `handler` is the dotted name of a module with `handle(task, payload)`; it is imported in the fork server only.
     `launched` is a fork server that is already there; should it be lost, the pool launches its own.
+
+    Tasks may name a `wing`: a module that few tasks need and that takes long to load. A second fork server has it loaded, from
+    the first such task on until nobody has asked for it for `wing_seconds`.
     """
 
     def __init__(
@@ -37,9 +41,10 @@ class ChildPool:
         resident_tasks: int = 500,
         namespaces: bool = True,
         launched: Launched | None = None,
+        wing_seconds: float = 300.0,
     ) -> None:
         self.limits = limits or Limits()
-        self._config = {
+        config = {
             "handler": handler,
             "preload": list(preload),
             "residentTasks": resident_tasks,
@@ -48,11 +53,8 @@ class ChildPool:
         }
         self._resident_tasks = resident_tasks
         self._slots = asyncio.Semaphore(size)
-        self._starting = asyncio.Lock()
-        self._launched = launched
-        self._link: ServerLink | None = None
+        self._servers = Servers(config, launched, wing_seconds)
         self._idle: list[Child] = []
-        self._closed = False
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -64,19 +66,17 @@ class ChildPool:
     @property
     def protections(self) -> dict[str, str]:
         """Which walls are in force: `network`, `processes`, `files` (see `confinement.Protections`)."""
-        if self._link is None:
-            raise PoolUnavailable("the pool has not been started")
-        return self._link.protections
+        return self._servers.protections
 
     async def start(self) -> None:
         """Start the fork server now, so that the first document does not wait for its imports."""
-        await self._running()
+        await self._servers.get(HOUSE)
 
     async def aclose(self) -> None:
         """End every child and the fork server; their folders are gone when this returns."""
-        self._closed = True
-        async with self._starting:
-            await self._hang_up()
+        await self._servers.aclose()
+        while self._idle:
+            self._idle.pop().channel.close()
 
     async def run(
         self,
@@ -86,11 +86,12 @@ class ChildPool:
         isolated: bool,
         folder: bool = False,
         office: bool = False,
+        wing: str = HOUSE,
     ) -> list[dict[str, Any]]:
         """The records the handler yields for this task. `payload` is bytes, a path or an open descriptor.
 
-        For an isolated one: `folder`, it may write files, into a folder of its own; `office`, there LibreOffice may be run.
-        Resident children always have a folder.
+        For an isolated one: `folder`, it may write files, into a folder of its own; `office`, there LibreOffice may be run;
+        `wing`, it needs this module. Resident children always have a folder.
 
         Raises ChildFailed with the file's reason, or PoolUnavailable when no child could be had.
         """
@@ -98,7 +99,7 @@ class ChildPool:
         if len(request) > frames.TASK_BYTES:
             raise ValueError("a task is a short description; the content belongs in the payload")
         async with self._slots:
-            link = await self._running()
+            link = await self._servers.get(wing)
             if isinstance(payload, bytes) and len(request) + len(payload) <= frames.MESSAGE_BYTES:
                 self._check_size(len(payload))
                 child = self._child(link, isolated=isolated, folder=folder, office=office)
@@ -118,29 +119,12 @@ class ChildPool:
         if size > self.limits.input_bytes:
             raise ChildFailed("too_large", f"{size} bytes, allowed are {self.limits.input_bytes}")
 
-    async def _running(self) -> ServerLink:
-        async with self._starting:
-            if self._closed:
-                raise PoolUnavailable("the pool is closed")
-            if self._link is not None and self._link.lost:
-                await self._hang_up()
-            if self._link is None:
-                launched, self._launched = self._launched, None
-                self._link = await ServerLink.start(self._config, launched)
-            return self._link
-
-    async def _hang_up(self) -> None:
-        while self._idle:
-            self._idle.pop().channel.close()
-        if self._link is not None:
-            await self._link.aclose()
-            self._link = None
-
     def _child(self, link: ServerLink, *, isolated: bool, folder: bool, office: bool) -> Child:
         while self._idle and not isolated:
             child = self._idle.pop()
             if not child.exited.done():
                 return child
+            child.channel.close()
         if isolated:
             return link.spawn(tasks=1, folder=folder or office, office=office)
         return link.spawn(tasks=self._resident_tasks, folder=True)

@@ -40,7 +40,7 @@ class Server:
         self._base = Path(config["base"])
         self._resident_tasks = int(config["residentTasks"])
         self._limits = Limits(**config["limits"])
-        self._handler = inside.load_handler(config["handler"], config["preload"])
+        self._handler = inside.load_handler(config["handler"], config["preload"], config["wing"])
         self._code = inside.code_folders(config["handler"])
         self._protections = confinement.Protections.available(namespaces=config["namespaces"])
         # Of every child that needs no folder. Making them takes longer than reading many a file.

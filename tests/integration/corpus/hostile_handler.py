@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +29,11 @@ def _describe(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict
 
 def _say_where_code_is(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     yield {"handler": __file__, "child": gateway.corpus.child.__file__}
+
+
+def _say_wing(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
+    wing = sys.modules.get("tests.integration.corpus.slow_wing")
+    yield {"loaded": wing and wing.LOADED}
 
 
 def _three_records(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:

@@ -22,6 +22,7 @@ from tests.fixtures.run import RUN_DIR
 
 MIB = 1 << 20
 HANDLER = "tests.integration.corpus.hostile_handler"
+WING = "tests.integration.corpus.slow_wing"
 LIMITS = Limits(memory_bytes=400 * MIB, cpu_seconds=20, wall_seconds=20)
 ROOT = Path(__file__).parents[3]
 
@@ -409,6 +410,26 @@ async def test_a_crash_point_reaches_into_the_child(monkeypatch):
             await own.run({"do": "three_records"}, b"x", isolated=True)
 
 
+async def test_a_wing_is_loaded_beside_the_house_and_left_when_nobody_needs_it_any_more():
+    async def in_wing(own: ChildPool) -> str:
+        (record,) = await own.run({"do": "say_wing"}, b"x", isolated=True, wing=WING)
+        return record["loaded"]
+
+    async with ChildPool(HANDLER, size=3, limits=LIMITS, namespaces=False, wing_seconds=3) as own:
+        before = _offspring()
+        first = asyncio.create_task(in_wing(own))
+        server = await stopped_since(before)
+        assert await own.run({"do": "say_wing"}, b"x", isolated=True) == [{"loaded": None}]  # does not wait
+        server.resume()
+        assert await first
+        assert await asyncio.gather(in_wing(own), in_wing(own)) == [first.result(), first.result()]
+        _gone, alive = await asyncio.to_thread(psutil.wait_procs, [server], 20)
+        assert not alive
+        again = asyncio.create_task(in_wing(own))
+        (await stopped_since(before)).resume()
+        assert await again not in {"", first.result()}
+
+
 async def test_a_handler_that_starts_threads_is_refused():
     with pytest.raises(PoolUnavailable, match="threads"):
         await ChildPool("tests.integration.corpus.threaded_handler", limits=LIMITS).start()
@@ -464,6 +485,15 @@ async def test_what_was_left_when_all_were_killed_at_once_is_swept_and_what_is_i
 
 def exists(path: str | Path) -> bool:
     return Path(path).exists()
+
+
+async def stopped_since(before: set[psutil.Process]) -> psutil.Process:
+    while True:
+        for process in _offspring() - before:
+            with suppress(psutil.NoSuchProcess):
+                if process.status() == psutil.STATUS_STOPPED:
+                    return process
+        await asyncio.sleep(0)  # the loop's turn
 
 
 async def a_child_since(before: set[psutil.Process]) -> set[psutil.Process]:

@@ -1,9 +1,11 @@
 """Every format without a reader of ours, by `unstructured`; also ours, where a mandate's policy prefers it.
 
-Loaded only inside the child of the one document that needs it: it takes seconds and 300 MB. Its sentence splitter wants to
-fetch a model, so a blank one stands in; and an empty answer is how it reports damage, so that counts as damage.
+It takes seconds and 300 MB to load, so the children that need it are forked by a server of their own (a wing of the pool). Its
+sentence splitter wants to fetch a model, so a blank one stands in; and an empty answer is how it reports damage, so that
+counts as damage.
 """
 
+import contextlib
 import importlib
 import io
 import os
@@ -35,6 +37,15 @@ _CONVERSION_SECONDS = 25
 _FOLDERS = "/usr/local/bin:/usr/bin:/bin"
 _TEXT_BASED = frozenset({"rst", "org"})
 _PLAIN = frozenset({"rst", "org", "text", "xml", "rtf"})
+_UNTOLD = [""]  # it would load tables for a second, to say what we find out ourselves
+
+
+def prepare() -> None:
+    """Once in the fork server, so that no child loads the engine again."""
+    _stay_offline()
+    for partitioner in set(PARTITIONERS.values()):
+        with contextlib.suppress(ImportError):  # whoever needs it is told so
+            importlib.import_module(f"unstructured.partition.{partitioner}")
 
 
 def read(source: Source) -> Extracted:
@@ -116,8 +127,8 @@ def _partition(partitioner: str, data: bytes, source: Source) -> Sequence[Any]:
     module = importlib.import_module(f"unstructured.partition.{partitioner}")
     partition = cast("Callable[..., Sequence[Any]]", getattr(module, f"partition_{partitioner}"))
     if partitioner == "text":
-        return partition(text=plain.decode(source))
-    return partition(file=io.BytesIO(data))
+        return partition(text=plain.decode(source), languages=_UNTOLD)
+    return partition(file=io.BytesIO(data), languages=_UNTOLD)
 
 
 def _write(draft: Draft, element: Any) -> None:
