@@ -14,6 +14,9 @@ _WORDS = (
     "answer", "proposal",
 )  # fmt: skip
 
+_OPENDOCUMENT = "application/vnd.oasis.opendocument."
+_NAMESPACES = ("office", "text", "table", "draw")
+
 
 def sentence(rng: random.Random, words: int = 14) -> str:
     return " ".join(rng.choice(_WORDS) for _ in range(words)).capitalize() + "."
@@ -74,6 +77,29 @@ def csv(rng: random.Random) -> bytes:
     return "\n".join(["Number,Name,Note,Price", *rows]).encode()
 
 
+def tsv(rng: random.Random) -> bytes:
+    return csv(rng).replace(b",", b"\t")
+
+
+def code(rng: random.Random) -> bytes:
+    """A module of eighty functions."""
+    parts = [
+        f'def {rng.choice(_WORDS)}_{n}(value):\n    """{sentence(rng)}"""\n'
+        f"    for {rng.choice(_WORDS)} in range({n}):\n        value += {n}\n    return value\n\n\n"
+        for n in range(80)
+    ]
+    return "".join(parts).encode()
+
+
+def rst(rng: random.Random) -> bytes:
+    parts = [f"{(title := sentence(rng, 4))}\n{'=' * len(title)}\n\n{paragraph(rng)}" for _ in range(40)]
+    return "\n\n".join(parts).encode()
+
+
+def org(rng: random.Random) -> bytes:
+    return "\n\n".join(f"* {sentence(rng, 4)}\n\n{paragraph(rng)}" for _ in range(40)).encode()
+
+
 def html(rng: random.Random) -> bytes:
     parts = [
         f"<section><h2>{sentence(rng, 4)}</h2>"
@@ -98,16 +124,37 @@ def rtf(rng: random.Random) -> bytes:
 
 
 def odt(rng: random.Random) -> bytes:
-    names = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text")
-    )
     body = "".join(
         f'<text:h text:outline-level="1">{sentence(rng, 4)}</text:h>'
         + "".join(f"<text:p>{paragraph(rng)}</text:p>" for _ in range(8))
         for _ in range(40)
     )
-    content = f"<office:document-content {names}><office:body><office:text>{body}</office:text></office:body></office:document-content>"
-    return _zipped({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content})
+    return _opendocument("text", body)
+
+
+def ods(rng: random.Random) -> bytes:
+    rows = [["Number", "Name", "Note"], *([str(n), sentence(rng, 2), sentence(rng, 5)] for n in range(1500))]
+    cells = [
+        "".join(
+            f'<table:table-cell office:value-type="string"><text:p>{cell}</text:p></table:table-cell>'
+            for cell in row
+        )
+        for row in rows
+    ]
+    body = "".join(f"<table:table-row>{row}</table:table-row>" for row in cells)
+    return _opendocument("spreadsheet", f'<table:table table:name="Data">{body}</table:table>')
+
+
+def odp(rng: random.Random) -> bytes:
+    slides = (
+        "".join(
+            f"<draw:frame><draw:text-box><text:p>{sentence(rng, 8)}</text:p></draw:text-box></draw:frame>"
+            for _ in range(7)
+        )
+        for _ in range(30)
+    )
+    body = "".join(f'<draw:page draw:name="{n}">{slide}</draw:page>' for n, slide in enumerate(slides))
+    return _opendocument("presentation", body)
 
 
 def epub(rng: random.Random) -> bytes:
@@ -166,24 +213,48 @@ def pdf(rng: random.Random) -> bytes:
     return data + b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start)
 
 
-# Format → its type and its maker. A message in Outlook's own format cannot be written with what is installed.
+# Format → its type and its maker. Nothing that is installed writes Outlook's own format and that of old spreadsheets.
 MAKERS: dict[str, tuple[str, Callable[[random.Random], bytes]]] = {
     "pdf": ("application/pdf", pdf),
     "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", docx),
     "pptx": ("application/vnd.openxmlformats-officedocument.presentationml.presentation", pptx),
     "xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", xlsx),
+    "ods": (f"{_OPENDOCUMENT}spreadsheet", ods),
     "csv": ("text/csv", csv),
+    "tsv": ("text/tab-separated-values", tsv),
     "html": ("text/html", html),
     "eml": ("message/rfc822", eml),
     "rtf": ("text/rtf", rtf),
-    "odt": ("application/vnd.oasis.opendocument.text", odt),
+    "odt": (f"{_OPENDOCUMENT}text", odt),
+    "odp": (f"{_OPENDOCUMENT}presentation", odp),
     "epub": ("application/epub+zip", epub),
     "json": ("application/json", json_records),
     "xml": ("application/xml", xml),
     "ipynb": ("application/x-ipynb+json", notebook),
     "markdown": ("text/markdown", markdown),
     "text": ("text/plain", text),
+    "code": ("text/x-python", code),
+    "rst": ("text/x-rst", rst),
+    "org": ("text/org", org),
 }
+
+
+def _opendocument(kind: str, body: str) -> bytes:
+    names = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in _NAMESPACES
+    )
+    names = names.replace("xmlns:draw:1.0", "xmlns:drawing:1.0")
+    content = (
+        f"<office:document-content {names}><office:body><office:{kind}>{body}</office:{kind}>"
+        "</office:body></office:document-content>"
+    )
+    manifest = (
+        '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+        f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{_OPENDOCUMENT}{kind}"/></manifest:manifest>'
+    )
+    return _zipped(
+        {"mimetype": _OPENDOCUMENT + kind, "content.xml": content, "META-INF/manifest.xml": manifest}
+    )
 
 
 def _saved(save: Callable[[io.BytesIO], object]) -> bytes:

@@ -44,11 +44,15 @@ def _documents(name: str, count: int) -> list[bytes]:
     return [MAKERS[name][1](random.Random(seed)) for seed in range(count)]  # noqa: S311 - a benchmark's words
 
 
+def _source(name: str, data: bytes | mmap.mmap) -> Source:
+    return Source(data, MAKERS[name][0])
+
+
 def read_bare(name: str, count: int, times: int) -> None:
     """In a plain process: no limits, no walls, nothing handed over."""
     for _ in range(times):
         for data in _documents(name, count):
-            extract(Source(data, MAKERS[name][0]), FORMATS[name])
+            extract(_source(name, data), FORMATS[name])
 
 
 def parse_bare(name: str, count: int, times: int) -> None:
@@ -64,7 +68,7 @@ def parse_bare(name: str, count: int, times: int) -> None:
 def handle(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     """Inside the child: read and hand back the text, nothing else."""
     name = task["format"]
-    yield {"text": extract(Source(payload, MAKERS[name][0]), FORMATS[name]).text}
+    yield {"text": extract(_source(name, payload), FORMATS[name]).text}
 
 
 async def measure(seconds: float, names: list[str]) -> dict[str, dict[str, Any]]:
@@ -90,7 +94,7 @@ async def _compare(
         )
 
     async def read(data: bytes) -> None:
-        await readers.run({"format": name}, data, isolated=FORMATS[name].isolated)
+        await readers.run({"format": name}, data, **FORMATS[name].child)
 
     async def parse(data: bytes) -> None:
         await parse_document(parsers, data=data, mime_type=mime_type, policy=_POLICY)
@@ -148,7 +152,9 @@ async def _timed(way: Round, times: int) -> float:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
-    names = [name for name in sys.argv[2:] if name in MAKERS] or list(MAKERS)
+    names = sys.argv[2:] or list(MAKERS)
+    if unknown := set(names) - set(MAKERS):
+        sys.exit(f"No such format to measure: {', '.join(sorted(unknown))}. There are {', '.join(MAKERS)}.")
     sys.stdout.write(json.dumps(asyncio.run(measure(seconds, names))) + "\n")
 
 

@@ -37,6 +37,8 @@ def formats(as_json: AsJson = False) -> None:
 def ask_workers(module: str, *arguments: str) -> Any:
     """What a module of the workers prints as JSON. They are a program of their own: nothing imports them."""
     answer = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, check=True
+        [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, check=False
     )
+    if answer.returncode != 0:
+        raise typer.Exit(answer.returncode)  # it has said why
     return json.loads(answer.stdout)

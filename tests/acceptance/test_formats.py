@@ -201,8 +201,9 @@ FULL = os.environ.get("CATCHMENT_ACCEPTANCE") == "full"
 # Seven tenths of every format on a machine of their own; beside another test process a few, and the bound only catches a cliff.
 PROMISED, SECONDS, SOME = (0.7, "0.5", ()) if FULL else (0.3, "0.1", ("text", "docx", "pdf"))
 # Plain text has no engine: reading it is one decode of a third of a millisecond, as long as handing it over. What its child
-# does is to mask and cut it, so that is what is measured there; the others are measured by reading alone.
-NO_ENGINE = {"text"}
+# does is to mask and cut it, so that is what is measured there; the same for code, whose engine finds where to cut. The others
+# are measured by reading alone, too.
+NO_ENGINE = {"text", "code"}
 
 
 def kept(name: str, found: dict[str, Any]) -> float:

@@ -10,7 +10,7 @@ import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extracted import Extracted, Unit
@@ -33,6 +33,18 @@ class Format:
     @property
     def module(self) -> str:
         return f"{READERS}.{self.reader or self.name}"
+
+    @property
+    def child(self) -> dict[str, Any]:
+        """What reads it must be, for `ChildPool.run`."""
+        general = self.reader == GENERAL
+        office = self.name in OFFICE_FORMATS
+        return {
+            "isolated": self.isolated,
+            "folder": general,
+            "office": office,
+            "wing": self.module if general else "",
+        }
 
     def by(self, engine: str) -> "Format":
         """The same format, read by another engine."""

@@ -21,7 +21,6 @@ from workers.pipeline.chunk import Chunk, chunk, text_hash
 from workers.pipeline.extract import (
     FORMATS,
     GENERAL,
-    OFFICE_FORMATS,
     Source,
     base_type,
     declared_charset,
@@ -92,14 +91,7 @@ async def parse_document(
         "uri": uri,
         "withAttachments": with_attachments,
     }
-    header, *batches = await pool.run(
-        task,
-        data,
-        isolated=format_.isolated,
-        folder=format_.reader == GENERAL,
-        office=format_.name in OFFICE_FORMATS,
-        wing=format_.module if format_.reader == GENERAL else "",
-    )
+    header, *batches = await pool.run(task, data, **format_.child)
     try:
         document = ParsedDocument(
             text=header["text"],

@@ -158,7 +158,8 @@ def _table(html: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _stay_offline() -> None:
-    """`DO_NOT_TRACK` is set in the child's environment; what is left is the model."""
+    """Neither phoning home, nor advertising, nor fetching a model."""
+    os.environ.update(DO_NOT_TRACK="1", UNSTRUCTURED_DISABLE_NOTICE="1")
     import spacy  # noqa: PLC0415
     from unstructured.nlp import tokenize  # noqa: PLC0415
 
