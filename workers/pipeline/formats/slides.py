@@ -18,11 +18,11 @@ from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.drawings import alternative_text, drawn_words
+from workers.pipeline.formats.formulas import FORMULA, formula_text
 from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.zip_guard import check_zip
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _DEEPEST_GROUP = 20
@@ -81,8 +81,12 @@ def _shape(shape: Any, slide: Any, depth: int) -> Iterator[str]:
 def _paragraphs(body: Any) -> Iterator[str]:
     for paragraph in body.iterchildren(f"{_A}p"):
         pieces = [
-            "\n" if element.tag == f"{_A}br" else (element.text or "")
-            for element in paragraph.iter(f"{_A}t", f"{_A}br", _M_TEXT)
+            "\n"
+            if element.tag == f"{_A}br"
+            else formula_text(element)
+            if element.tag == FORMULA
+            else (element.text or "")
+            for element in paragraph.iter(f"{_A}t", f"{_A}br", FORMULA)
         ]
         text = "".join(pieces).strip()
         if text:

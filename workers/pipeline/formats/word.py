@@ -18,17 +18,14 @@ from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.draft import Draft
-from workers.pipeline.formats.drawings import alternative_text, drawn_words
+from workers.pipeline.formats.drawings import drawn_words
 from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.formats.word_numbering import BULLET, ListStyle, Mark, Numbering
 from workers.pipeline.formats.word_numbering import W as _W
 from workers.pipeline.formats.word_numbering import value_of as _value
+from workers.pipeline.formats.word_runs import FALLBACK, text_of
 from workers.pipeline.zip_guard import check_zip
 
-_A_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
-_M_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
-_PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _BESIDE = {
     "footnotes": "Footnotes",
     "endnotes": "Endnotes",
@@ -36,9 +33,6 @@ _BESIDE = {
     "header": "Header",
     "footer": "Footer",
 }
-_UNREAD = {
-    f"{_W}txbxContent", f"{_W}pPr", f"{_W}rPr", f"{_W}del", f"{_W}moveFrom", f"{_W}instrText", _FALLBACK,
-}  # fmt: skip
 _WRAPPERS = {
     f"{_W}sdt", f"{_W}sdtContent", f"{_W}ins", f"{_W}customXml", f"{_W}footnote", f"{_W}endnote", f"{_W}comment",
 }  # fmt: skip
@@ -188,7 +182,7 @@ class _Walker:
         outline = _value(_child(properties, "outlineLvl"))
         rank = int(outline) + 1 if outline.isdigit() and int(outline) < 9 else self._ranks.get(style)
         mark = self._numbering.mark(properties, style)
-        text = _text(element)
+        text = text_of(element)
         if rank is not None and text.strip():
             self._end_list()
             self._draft.heading(rank, _numbered(mark, text.strip()))
@@ -246,35 +240,8 @@ def _boxes(paragraph: Any) -> Iterator[Any]:
     around = next(paragraph.iterancestors(f"{_W}txbxContent"), None)
     for box in paragraph.iter(f"{_W}txbxContent"):
         inside = (ancestor.tag for ancestor in box.iterancestors())
-        if _FALLBACK not in inside and next(box.iterancestors(f"{_W}txbxContent"), None) is around:
+        if FALLBACK not in inside and next(box.iterancestors(f"{_W}txbxContent"), None) is around:
             yield box
-
-
-def _text(paragraph: Any) -> str:
-    """The paragraph's own words, and what is said about its pictures: without its text boxes and what tracked changes
-    deleted or moved away.
-    """
-    pieces: list[str] = []
-    stack = [iter(paragraph)]
-    while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-            continue
-        tag = element.tag
-        if tag in {f"{_W}t", _A_TEXT, _M_TEXT}:
-            pieces.append(element.text or "")
-        elif tag == f"{_W}tab":
-            pieces.append("\t")
-        elif tag in {f"{_W}br", f"{_W}cr"}:
-            pieces.append("\n")
-        elif tag == f"{_W}noBreakHyphen":
-            pieces.append("-")
-        elif tag == _PICTURE and (words := alternative_text(element)):
-            pieces.append(f"\n{words}\n")
-        elif tag not in _UNREAD:
-            stack.append(iter(element))
-    return "".join(pieces)
 
 
 def _rows(table: Any, depth: int, numbering: Numbering) -> list[list[str]]:
@@ -306,8 +273,8 @@ def _cell(cell: Any, depth: int, numbering: Numbering) -> str:
     pieces: list[str] = []
     for element in _flat(cell):
         if element.tag == f"{_W}p":
-            pieces.append(_numbered(numbering.mark(*_properties(element)), _text(element)))
-            pieces += [_text(inner) for box in _boxes(element) for inner in box.iter(f"{_W}p")]
+            pieces.append(_numbered(numbering.mark(*_properties(element)), text_of(element)))
+            pieces += [text_of(inner) for box in _boxes(element) for inner in box.iter(f"{_W}p")]
         elif depth < _DEEPEST_TABLE:
             pieces += lines_of(_rows(element, depth + 1, numbering))
     return "; ".join(piece for piece in pieces if piece.strip())

@@ -207,3 +207,87 @@ def test_rows_that_word_repeats_on_every_page_are_the_head():
     head = "<w:trPr><w:tblHeader/></w:trPr>"
     years = table(row("Region", "2024", properties=head), row("North", "1"))
     assert seen(years) == "Region | 2024\nRegion: North | 2024: 1"
+
+
+_MATH = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+
+
+def lines(*paragraphs: str) -> str:
+    document = docx.Document()
+    for inner in paragraphs:
+        paragraph = document.add_paragraph()
+        for element in parse_xml(f"<w:p {_W} {_MATH}>{inner}</w:p>"):
+            paragraph._p.append(element)
+    return seen(document)
+
+
+def run(inner: str) -> str:
+    return f"<w:r>{inner}</w:r>"
+
+
+def field(kind: str, inner: str = "") -> str:
+    return run(f'<w:fldChar w:fldCharType="{kind}">{inner}</w:fldChar>')
+
+
+@pytest.mark.parametrize(
+    ("font", "place", "shown"),
+    [
+        ("Wingdings", "F0FE", "☑"),
+        ("Wingdings", "F0E0", "→"),
+        ("Wingdings 2", "F0A3", "☐"),
+        ("Symbol", "F061", "α"),
+        ("Symbol", "F0B3", "≥"),
+        ("Segoe UI Symbol", "2610", "☐"),
+        ("Webdings", "F061", ""),
+        ("Symbol", "not a number", ""),
+    ],
+)
+def test_a_sign_of_a_symbol_font_is_the_sign_it_shows(font: str, place: str, shown: str):
+    sign = run(f'<w:sym w:font="{font}" w:char="{place}"/><w:t>x</w:t>')
+    assert lines(sign) == f"{shown}x"
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ('<w:checkBox><w:default w:val="0"/><w:checked/></w:checkBox>', "☒ paid"),
+        ('<w:checkBox><w:default w:val="1"/><w:checked w:val="0"/></w:checkBox>', "☐ paid"),
+        ('<w:checkBox><w:default w:val="1"/></w:checkBox>', "☒ paid"),
+        ('<w:ddList><w:result w:val="1"/><w:listEntry w:val="not"/><w:listEntry w:val="fully"/></w:ddList>', "fully paid"),
+        ('<w:ddList><w:listEntry w:val="not"/><w:listEntry w:val="fully"/></w:ddList>', "not paid"),
+        ('<w:ddList><w:result w:val="9"/></w:ddList>', " paid"),
+    ],
+)  # fmt: skip
+def test_a_form_says_what_was_ticked_and_chosen(stored: str, shown: str):
+    filled = field("begin", f"<w:ffData>{stored}</w:ffData>") + run("<w:instrText> FORM </w:instrText>")
+    assert lines(f'{filled}{field("end")}<w:r><w:t xml:space="preserve"> paid</w:t></w:r>') == shown
+
+
+def test_of_fields_in_fields_the_answer_is_read_that_shows():
+    inner = f"{field('begin')}{run('<w:instrText>REF x</w:instrText>')}{field('separate')}{run('<w:t>unseen</w:t>')}{field('end')}"
+    outer = f"{field('begin')}{run('<w:instrText>IF </w:instrText>')}{inner}{field('separate')}{run('<w:t>seen</w:t>')}{field('end')}"
+    within = f"{field('begin')}{field('separate')}{run('<w:t>see </w:t>')}{inner}{field('end')}"
+    assert lines(outer + run("<w:t>.</w:t>")) == "seen."
+    assert lines(within) == "see unseen"
+
+
+def test_a_tab_to_a_margin_parts_and_a_reading_aid_over_signs_is_none():
+    ruby = "<w:ruby><w:rt><w:r><w:t>かん</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>漢</w:t></w:r></w:rubyBase></w:ruby>"
+    assert lines(run("<w:t>left</w:t><w:ptab/><w:t>right</w:t>"), run(ruby)) == "left\tright\n\n漢"
+
+
+@pytest.mark.parametrize(
+    ("formula", "shown"),
+    [
+        ("<m:f><m:num>{a}<m:r><m:t>+1</m:t></m:r></m:num><m:den>{b}</m:den></m:f>", "(a+1)/b"),
+        ("<m:sSup><m:e>{a}</m:e><m:sup>{b}</m:sup></m:sSup>", "a^b"),
+        ("<m:sSubSup><m:e>{a}</m:e><m:sub>{b}</m:sub><m:sup>{a}{b}</m:sup></m:sSubSup>", "a_b^ab"),
+        ("<m:rad><m:deg/><m:e>{a}</m:e></m:rad>", "√a"),
+        ("<m:r><m:t>f</m:t></m:r><m:d><m:e>{a}</m:e><m:e>{b}</m:e></m:d>", "f(a|b)"),
+        ('<m:d><m:dPr><m:begChr m:val="["/><m:endChr m:val="]"/></m:dPr><m:e>{a}</m:e></m:d>', "[a]"),
+        ('<m:nary><m:naryPr><m:chr m:val="∑"/></m:naryPr><m:sub>{a}</m:sub><m:sup>{b}</m:sup><m:e>{a}</m:e></m:nary>', "∑_a^b a"),
+    ],
+)  # fmt: skip
+def test_a_formula_says_what_stands_over_and_under(formula: str, shown: str):
+    written = formula.format(a="<m:r><m:t>a</m:t></m:r>", b="<m:r><m:t>b</m:t></m:r>")
+    assert lines(f"<m:oMath>{written}</m:oMath>") == shown
