@@ -1,4 +1,4 @@
-"""Slides by python-pptx: one unit per slide, its title as heading, then its speaker notes.
+"""Slides by python-pptx: one unit per slide, its title as heading, then its speaker notes and readers' comments.
 
 Groups are opened, tables become rows, charts say their title, series and categories, SmartArt its words, pictures
 what is said about them for those who cannot see them.
@@ -18,7 +18,8 @@ from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.drawings import alternative_text, drawn_words
-from workers.pipeline.formats.formulas import FORMULA, formula_text
+from workers.pipeline.formats.hardened import parse_xml
+from workers.pipeline.formats.slide_text import paragraphs_of
 from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.zip_guard import check_zip
 
@@ -50,6 +51,9 @@ def read(source: Source) -> Extracted:
         if notes is not None and notes.text.strip():
             draft.part(heading)
             draft.block(notes.text, unit="page", slide=number, section="Notes")
+        if comments := list(_comments(slide)):
+            draft.part(heading)
+            draft.lines(comments, slide=number, section="Comments")
     return draft.finish(len(slides))
 
 
@@ -71,29 +75,11 @@ def _shape(shape: Any, slide: Any, depth: int) -> Iterator[str]:
     elif getattr(shape, "has_table", False) and shape.has_table:
         yield "\n".join(line for line in lines_of(_rows(shape.table)) if line)
     elif shape.has_text_frame:
-        yield "\n".join(_paragraphs(shape.text_frame._txBody))  # noqa: SLF001
+        yield "\n".join(paragraphs_of(shape.text_frame._txBody))  # noqa: SLF001
     elif shape._element.tag == f"{_P}pic":  # noqa: SLF001
         yield alternative_text(shape._element.find(f"{_P}nvPicPr/{_P}cNvPr"))  # noqa: SLF001
     else:
         yield from drawn_words(shape._element, partial(_part, slide))  # noqa: SLF001
-
-
-def _paragraphs(body: Any) -> Iterator[str]:
-    for paragraph in body.iterchildren(f"{_A}p"):
-        pieces = [
-            "\n"
-            if element.tag == f"{_A}br"
-            else formula_text(element)
-            if element.tag == FORMULA
-            else (element.text or "")
-            for element in paragraph.iter(f"{_A}t", f"{_A}br", FORMULA)
-        ]
-        text = "".join(pieces).strip()
-        if text:
-            properties = paragraph.find(f"{_A}pPr")
-            level = properties.get("lvl", "0") if properties is not None else "0"
-            depth = min(int(level), 8) if level.isdigit() else 0
-            yield "  " * depth + ("- " if depth else "") + text
 
 
 def _rows(table: Any) -> list[list[str]]:
@@ -107,9 +93,24 @@ def _rows(table: Any) -> list[list[str]]:
                 cells.append("")
             else:
                 body = cell.txBody
-                cells.append("; ".join(_paragraphs(body)) if body is not None else "")
+                cells.append("; ".join(paragraphs_of(body)) if body is not None else "")
         rows.append(cells)
     return rows
+
+
+def _comments(slide: Any) -> Iterator[str]:
+    """Of both kinds there are, with their answers. A part that is broken costs itself."""
+    for relation in slide.part.rels.values():
+        if relation.is_external or relation.reltype.rpartition("/")[2] != "comments":
+            continue
+        try:
+            root = parse_xml(relation.target_part.blob)
+        except TaskFailed:
+            continue
+        for comment in root.iter("{*}cm", "{*}reply"):
+            for said in comment.iterchildren("{*}text", "{*}txBody"):
+                paragraphs = list(said.iter(f"{_A}p")) or [said]
+                yield " ".join(" ".join("".join(paragraph.itertext()) for paragraph in paragraphs).split())
 
 
 def _part(slide: Any, relation: str) -> bytes | None:
