@@ -1,8 +1,10 @@
-"""RTF by striprtf, which knows the code pages; it tells neither headings nor pages, so paragraphs are all there is."""
+"""RTF by striprtf, which knows the code pages but no structure: what begins a row, ends a cell or makes a heading is put into the
+text as signs of our own before, and found again in what comes out.
+"""
 
 import re
 from collections.abc import Iterator
-from itertools import groupby
+from typing import Any
 
 from striprtf.striprtf import rtf_to_text
 
@@ -22,8 +24,25 @@ _CHARACTERS = {
     "u", "tab", "line", "emdash", "endash", "emspace", "enspace", "qmspace", "bullet", "lquote", "rquote", "ldblquote",
     "rdblquote",
 }  # fmt: skip
-_BESIDE = {"footnote": "Footnotes", "header": "Header", "footer": "Footer"}
+_BESIDE = {
+    "shptxt": "Text boxes",
+    "footnote": "Footnotes",
+    "annotation": "Comments",
+    "header": "Header",
+    "footer": "Footer",
+}
 _BRACES = re.compile(r"\\[\\{}]|[{}]")
+_CELL_ENDS, _ROW_ENDS, _ROW_BEGINS, _HEADING = "\ue000", "\ue001", "\ue002", "\ue010"  # up to nine ranks
+_OWN_SIGNS = re.compile("[\ue000-\ue002\ue010-\ue018]")
+_HEADS = re.compile("[\ue010-\ue018]")
+_STRUCTURE = re.compile(
+    r"(?<!\\)\\(?:(cell|row|trowd|nestcell|pntext)|s(\d{1,4})|outlinelevel([0-8]))(?![a-z\d]) ?"
+)
+_SIGNS = {"cell": _CELL_ENDS, "row": _ROW_ENDS, "trowd": _ROW_BEGINS, "nestcell": "; ", "pntext": ""}
+_STYLE = re.compile(r"\{(?:\\\*)?\\s(\d{1,4})(?!\d)((?:[^{}]|\{[^{}]*\})*)\}")
+_RANK = re.compile(r"\\outlinelevel([0-8])(?!\d)")
+_NAMED_HEADING = re.compile(r"heading ([1-9]);", re.IGNORECASE)
+_LONGEST_STYLES = 1 << 20
 _CODE_PAGE = re.compile(rb"\\ansicpg(\d{3,5})")
 
 
@@ -31,6 +50,12 @@ def read(source: Source) -> Extracted:
     data = bytes(source.data)
     if not data.lstrip()[:5].startswith(b"{\\rtf"):
         raise TaskFailed("damaged", "not RTF")
+    draft = Draft({"kind": "text"})
+    write(draft, data)
+    return draft.finish()
+
+
+def write(draft: Draft, data: bytes, **place: Any) -> None:
     found = _CODE_PAGE.search(data, 0, 4096)
     charset = f"cp{found.group(1).decode()}" if found else "cp1252"
     try:
@@ -38,22 +63,73 @@ def read(source: Source) -> Extracted:
     except LookupError:
         charset = "cp1252"
         raw = data.decode(charset, "replace")
-    raw = _PICTURE.sub("", raw)
+    raw = _PICTURE.sub("", _OWN_SIGNS.sub("\ufffd", raw))
     if _HIDES.search(raw):
         raw = "".join(_shown(raw))
-    text = _words(raw, charset)
-    draft = Draft({"kind": "text"})
-    for paragraph in re.split(r"\n\s*\n", text):
-        for rows, lines in groupby(paragraph.strip().split("\n"), key=_is_row):
-            if rows:
-                draft.lines(lines_of([line[:-1].split("|") for line in lines]))
-            else:
-                draft.block("\n".join(lines))
+    raw = _signed(raw)
+    _write_flow(draft, _words(raw, charset), place)
     for destination, title in _BESIDE.items():
         draft.part(title)
-        said = (_words(f"{{\\rtf1 {inner}}}", charset).strip() for inner in _inside(raw, destination))
-        draft.lines(list(dict.fromkeys(said)))
-    return draft.finish()
+        said = (_words(f"{{\\rtf1 {inner}}}", charset) for inner in _inside(raw, destination))
+        draft.lines(list(dict.fromkeys(_OWN_SIGNS.sub(" ", words).strip() for words in said)), **place)
+
+
+def _signed(raw: str) -> str:
+    """With our signs for what has a structure. Headings are told by their style, or say themselves what rank they have."""
+    ranks: dict[str, int] = {}
+    begins = raw.find("{\\stylesheet")
+    for style in _STYLE.finditer(raw, begins, begins + _LONGEST_STYLES) if begins >= 0 else ():
+        rank, name = _RANK.search(style[2]), _NAMED_HEADING.search(style[2])
+        if rank or name:
+            ranks[style[1]] = int(rank[1]) if rank else int(name[1]) - 1 if name else 0
+
+    def sign(word: re.Match[str]) -> str:
+        structure, style, rank = word.groups()
+        if structure:
+            return _SIGNS[structure]
+        number = int(rank) if rank else ranks.get(style)
+        return word[0] if number is None else word[0].rstrip() + " " + chr(ord(_HEADING) + number)
+
+    return _STRUCTURE.sub(sign, raw)
+
+
+def _write_flow(draft: Draft, text: str, place: dict[str, Any]) -> None:
+    rows: list[list[str]] = []
+    pieces = text.split(_ROW_ENDS)
+    for number, piece in enumerate(pieces):
+        begins = _row_begins(piece, goes_on=bool(rows)) if number + 1 < len(pieces) else len(piece)
+        before, row = piece[:begins].replace(_ROW_BEGINS, ""), piece[begins:].replace(_ROW_BEGINS, "")
+        if before.strip():
+            draft.lines(lines_of(rows), **place)
+            rows = []
+            _write_paragraphs(draft, before, place)
+        if row:
+            cells = _HEADS.sub("", row).split(_CELL_ENDS)
+            rows.append(["; ".join(filter(None, map(str.strip, cell.split("\n")))) for cell in cells[:-1]])
+    draft.lines(lines_of(rows), **place)
+
+
+def _row_begins(piece: str, *, goes_on: bool) -> int:
+    """Where what ends with a row becomes the row: nearly always it is said; else with the line of its first cell."""
+    said, first = piece.find(_ROW_BEGINS), piece.find(_CELL_ENDS)
+    if 0 <= said < first or first < 0:
+        return max(said, 0)
+    return 0 if goes_on else piece.rfind("\n", 0, first) + 1
+
+
+def _write_paragraphs(draft: Draft, text: str, place: dict[str, Any]) -> None:
+    for paragraph in re.split(r"\n\s*\n", text.replace(_CELL_ENDS, " ")):
+        lines: list[str] = []
+        for line in paragraph.strip("\n").split("\n"):
+            heads = _HEADS.findall(line)
+            words = _HEADS.sub("", line)
+            if heads and words.strip():
+                draft.block("\n".join(lines), **place)
+                lines = []
+                draft.heading(ord(heads[-1]) - ord(_HEADING) + 1, words.strip(), **place)
+            else:
+                lines.append(words)
+        draft.block("\n".join(lines).strip(), **place)
 
 
 def _shown(raw: str) -> Iterator[str]:
@@ -90,7 +166,7 @@ def _words(raw: str, charset: str) -> str:
 
 def _inside(raw: str, destination: str) -> Iterator[str]:
     """What groups of this kind hold; striprtf leaves them out, since they belong to no place in the flow."""
-    begins = re.compile(rf"\{{\\{destination}[lrf]?(?![a-z])")
+    begins = re.compile(rf"\{{(?:\\\*)?\\{destination}[lrf]?(?![a-z])")
     at = 0
     while found := begins.search(raw, at):
         depth = 0
@@ -102,8 +178,3 @@ def _inside(raw: str, destination: str) -> Iterator[str]:
                 break
         else:
             return
-
-
-def _is_row(line: str) -> bool:
-    """A row of a table, as striprtf writes it: a bar behind every cell."""
-    return line.endswith("|") and line.count("|") > 1
