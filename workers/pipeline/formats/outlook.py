@@ -17,14 +17,15 @@ from oxmsg.properties import Properties
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Attachment, Extracted
-from workers.pipeline.formats import web
+from workers.pipeline.formats import rtf, web
 from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.mail import DEEPEST, keep_attachment, write_headers
+from workers.pipeline.formats.rtf_compressed import unpacked
 
 _EMBEDDED = "__substg1.0_3701000D"
 _EMBEDDED_HEADER = 24  # bytes before its properties; a message of its own has 32
 _DEEPEST = 5
-_DISPLAY_TO, _DISPLAY_CC, _INTERNET_MESSAGE_ID = 0x0E04, 0x0E03, 0x1035
+_DISPLAY_TO, _DISPLAY_CC, _INTERNET_MESSAGE_ID, _REPRESENTED_SMTP = 0x0E04, 0x0E03, 0x1035, 0x5D02
 
 
 def read(source: Source) -> Extracted:
@@ -46,32 +47,60 @@ def _written(message: Message) -> Extracted:
         draft,
         [
             ("Subject", message.subject),
-            ("From", message.sender or ""),
+            ("From", headers.get("from") or _sender(properties)),
             ("To", headers.get("to") or properties.str_prop_value(_DISPLAY_TO) or _recipients(message)),
             ("Cc", headers.get("cc") or properties.str_prop_value(_DISPLAY_CC) or ""),
             ("Date", headers.get("date") or (format_datetime(sent) if sent else "")),
         ],
     )
     draft.part(message.subject)
-    if message.body and message.body.strip():
-        draft.block(message.body.rstrip("\x00"), part="body")
-    elif html := _html(message):
-        web.write(draft, html, paths=False, part="body")
+    _write_body(draft, properties)
     for attachment in message.attachments:
         if found := _attachment(attachment, 0):
             keep_attachment(draft, found)
     return draft.finish()
 
 
-def _html(message: Message) -> str:
-    data = message.properties.binary_prop_value(constants.PID_HTML)
-    if data:
+def _sender(properties: Properties) -> str:
+    """Within a company the address is often a path in its directory, with the real one beside it."""
+    name = (properties.str_prop_value(constants.PID_SENDER_NAME) or "").strip(" \0")
+    addresses = (
+        (properties.str_prop_value(number) or "").strip(" \0")
+        for number in (
+            constants.PID_SENDER_SMTP_ADDRESS,
+            _REPRESENTED_SMTP,
+            constants.PID_SENDER_EMAIL_ADDRESS,
+        )
+    )
+    address = next((address for address in addresses if "@" in address), "")
+    named = name or (properties.str_prop_value(constants.PID_SENT_REPRESENTING_NAME) or "").strip(" \0")
+    return f'"{named}" <{address}>' if named and address else named or address
+
+
+def _write_body(draft: Draft, properties: Properties) -> None:
+    """The plain one, else the page, else what was written as RTF and nothing else: appointments, tasks and notes often are."""
+    text = (properties.str_prop_value(constants.PID_BODY) or "").rstrip("\0")
+    packed = properties.binary_prop_value(constants.PID_RTF_COMPRESSED)
+    if text.strip():
+        draft.block(text, part="body")
+    elif html := _html(properties):
+        web.write(draft, html, paths=False, part="body")
+    elif packed:
         try:
-            charset: str | None = message.properties.body_encoding
-        except (LookupError, ValueError, KeyError):
-            charset = None
-        return web.decode(Source(data, "text/html", None, charset))
-    return message.html_body or ""
+            rtf.write(draft, unpacked(packed), part="body")
+        except TaskFailed:
+            draft.warnings.append("the body could not be read: its RTF is broken")
+
+
+def _html(properties: Properties) -> str:
+    data = properties.binary_prop_value(constants.PID_HTML)
+    if not data:
+        return properties.str_prop_value(constants.PID_BODY_HTML) or ""
+    try:
+        charset: str | None = properties.body_encoding
+    except (LookupError, ValueError, KeyError):
+        charset = None
+    return web.decode(Source(data, "text/html", None, charset))
 
 
 def _recipients(message: Message) -> str:
@@ -92,16 +121,25 @@ def _attachment(attachment: Any, depth: int) -> Attachment | None:
 
 def _as_mail(storage: Any, depth: int) -> EmailMessage:
     properties = Properties(storage, _EMBEDDED_HEADER)
+    sent = properties.date_prop_value(constants.PID_CLIENT_SUBMIT_TIME)
     mail = EmailMessage()
-    for name, number in (
-        ("Subject", constants.PID_SUBJECT),
-        ("From", constants.PID_SENDER_NAME),
-        ("To", _DISPLAY_TO),
+    for name, value in (
+        ("Subject", properties.str_prop_value(constants.PID_SUBJECT)),
+        ("From", _sender(properties)),
+        ("To", properties.str_prop_value(_DISPLAY_TO)),
+        ("Cc", properties.str_prop_value(_DISPLAY_CC)),
+        ("Date", format_datetime(sent) if sent else ""),
+        ("Message-ID", properties.str_prop_value(_INTERNET_MESSAGE_ID)),
     ):
-        value = " ".join((properties.str_prop_value(number) or "").replace("\x00", "").split())
-        if value:
-            mail[name] = value
-    mail.set_content(properties.str_prop_value(constants.PID_BODY) or "")
+        if words := " ".join((value or "").replace("\0", "").split()):
+            _head(mail, name, words)
+    text = properties.str_prop_value(constants.PID_BODY) or ""
+    if not text.strip("\0 \r\n") and (html := _html(properties)):
+        mail.set_content(html, subtype="html")
+    else:
+        body = Draft({})
+        _write_body(body, properties)
+        mail.set_content(body.finish().text)
     for inner in Message(storage).attachments[:DEEPEST]:
         found = _attachment(inner, depth)
         if found is not None:
@@ -109,6 +147,14 @@ def _as_mail(storage: Any, depth: int) -> EmailMessage:
                 found.data, maintype="application", subtype="octet-stream", filename=found.name
             )
     return mail
+
+
+def _head(mail: EmailMessage, name: str, words: str) -> None:
+    """Without the header if the parser trips over it."""
+    try:
+        mail[name] = words
+    except (ValueError, IndexError, AttributeError, TypeError):
+        del mail[name]
 
 
 @lru_cache(maxsize=1)
