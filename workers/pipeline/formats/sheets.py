@@ -7,6 +7,7 @@ aborts. So the corners are looked at first, and such a sheet is read cell by cel
 import datetime as dt
 import io
 import zipfile
+from collections.abc import Sequence
 from typing import Any
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, PasswordError, ZipError
@@ -16,22 +17,25 @@ from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import csv_rows
 from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.open_sheets import CONTENT, Merged, OpenSheetParts
 from workers.pipeline.formats.rows import Place, write_lines, write_rows
 from workers.pipeline.formats.workbook_parts import WorkbookParts
 from workers.pipeline.zip_guard import check_zip
 
+Parts = WorkbookParts | OpenSheetParts
 MOST_CELLS = 3_000_000
 _ZIP = b"PK"
 
 
 def read(source: Source) -> Extracted:
     draft = Draft({"kind": "office"})
-    parts: WorkbookParts | None = None
+    parts: Parts | None = None
     if not _is_compound(source):
         if bytes(source.data[:2]) != _ZIP and source.mime_type == "application/vnd.ms-excel":
             return csv_rows.read(source)  # what browsers on Windows call a CSV file
         check_zip(source.data)
-        parts = WorkbookParts(zipfile.ZipFile(io.BytesIO(source.data)))
+        archive = zipfile.ZipFile(io.BytesIO(source.data))
+        parts = OpenSheetParts(archive) if CONTENT in archive.namelist() else WorkbookParts(archive)
         if parts.most_cells > MOST_CELLS:
             _read_sparse(source, draft)
             return draft.finish()
@@ -42,7 +46,7 @@ def read(source: Source) -> Extracted:
     return draft.finish()
 
 
-def _finish(draft: Draft, parts: WorkbookParts) -> None:
+def _finish(draft: Draft, parts: Parts) -> None:
     for title in parts.chart_sheets():
         draft.part(title)
         draft.lines([words for _, words in parts.drawn(title)], sheet=title)
@@ -54,7 +58,7 @@ def _finish(draft: Draft, parts: WorkbookParts) -> None:
         draft.warnings.append("comments, drawings or formats of cells could not be read")
 
 
-def _write(draft: Draft, sheet: CalamineSheet, parts: WorkbookParts | None) -> None:
+def _write(draft: Draft, sheet: CalamineSheet, parts: Parts | None) -> None:
     if sheet.total_height * sheet.total_width > MOST_CELLS:
         raise TaskFailed("too_large", "a sheet has too many cells")
     values = sheet.to_python(skip_empty_area=True)
@@ -65,9 +69,12 @@ def _write(draft: Draft, sheet: CalamineSheet, parts: WorkbookParts | None) -> N
         if 0 <= down < len(rows) and 0 <= across < len(rows[down]):
             value = values[down][across]
             rows[down][across] = (isinstance(value, float) and form.text(value)) or rows[down][across]
-    _fill_merged(rows, sheet, first_row, first_column)
+    merged = sheet.merged_cell_ranges or []
+    if isinstance(parts, OpenSheetParts):
+        merged = parts.merged(sheet.name)
+    _fill_merged(rows, merged, first_row, first_column)
     draft.part(sheet.name)
-    spanning = {top - first_row for (top, left), (_, right) in sheet.merged_cell_ranges or [] if right > left}
+    spanning = {top - first_row for (top, left), (_, right) in merged if right > left}
     write_rows(
         draft,
         rows,
@@ -130,9 +137,9 @@ def _read_sparse(source: Source, draft: Draft) -> None:
         write_lines(draft, lines, places, sheet=sheet.title)
 
 
-def _fill_merged(rows: list[list[str]], sheet: CalamineSheet, first_row: int, first_column: int) -> None:
+def _fill_merged(rows: list[list[str]], merged: Sequence[Merged], first_row: int, first_column: int) -> None:
     """A cell over several rows is said in each of them, so that each row can be read alone."""
-    for (top, left), (bottom, _right) in sheet.merged_cell_ranges or []:
+    for (top, left), (bottom, _right) in merged:
         column = left - first_column
         if not 0 <= top - first_row < len(rows) or not 0 <= column < len(rows[0]):
             continue
