@@ -103,8 +103,8 @@ def _header(message: Message, name: str) -> str:
         LookupError,
         ValueError,
         AttributeError,
-        IndexError,
         TypeError,
+        OverflowError,
     ):  # the parser trips over broken ones
         return ""
     if "\ufffd" in value:  # not encoded, as the standard wants it, and not UTF-8

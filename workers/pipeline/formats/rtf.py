@@ -157,7 +157,7 @@ def _shown(raw: str) -> Iterator[str]:
 def _words(raw: str, charset: str) -> str:
     try:
         text = rtf_to_text(raw, encoding=charset, errors="replace")
-    except (ValueError, IndexError, KeyError, LookupError) as error:
+    except (ValueError, TypeError, LookupError) as error:
         raise TaskFailed("damaged", f"not RTF ({type(error).__name__})") from error
     return text.encode("utf-16", "surrogatepass").decode(
         "utf-16", "replace"

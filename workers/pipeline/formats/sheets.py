@@ -111,15 +111,22 @@ def _sheets(source: Source) -> list[CalamineSheet]:
         raise TaskFailed("encrypted", "a workbook behind a password") from error
     except (CalamineError, ZipError, ValueError, OSError) as error:
         raise TaskFailed("damaged", f"not a workbook ({type(error).__name__})") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of the engine, which has no class to name here
+            raise
+        raise TaskFailed("damaged", "not a workbook") from error
 
 
 def _read_sparse(source: Source, draft: Draft) -> None:
     from openpyxl import load_workbook  # noqa: PLC0415 - slow to import, and hardly ever needed
 
     try:
-        workbook = load_workbook(io.BytesIO(source.data), read_only=True, data_only=True)
-    except (KeyError, ValueError, zipfile.BadZipFile) as error:
+        _write_sparse(load_workbook(io.BytesIO(source.data), read_only=True, data_only=True), draft)
+    except (KeyError, ValueError, TypeError, SyntaxError, zipfile.BadZipFile) as error:
         raise TaskFailed("damaged", f"not a workbook ({type(error).__name__})") from error
+
+
+def _write_sparse(workbook: Any, draft: Draft) -> None:
     for sheet in workbook.worksheets:
         sheet.reset_dimensions()  # what is stored there is a claim
         draft.part(sheet.title)

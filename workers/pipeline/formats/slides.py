@@ -11,7 +11,7 @@ from typing import Any
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - a compiled module without stubs
 from pptx import Presentation
-from pptx.exc import PackageNotFoundError
+from pptx.exc import PythonPptxError
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
@@ -35,7 +35,7 @@ def read(source: Source) -> Extracted:
     try:
         presentation = Presentation(io.BytesIO(source.data))
         slides = list(presentation.slides)
-    except (PackageNotFoundError, etree.XMLSyntaxError, KeyError, ValueError, AttributeError) as error:
+    except (PythonPptxError, etree.XMLSyntaxError, KeyError, ValueError, AttributeError) as error:
         raise TaskFailed("damaged", f"not a slide deck ({type(error).__name__})") from error
     if len(slides) > _MOST_SLIDES:
         raise TaskFailed("too_large", f"{len(slides)} slides")

@@ -7,6 +7,7 @@ import stat
 import zipfile
 
 import pytest
+from pptx import Presentation
 from reportlab.lib.utils import ImageReader
 
 from gateway.corpus.child import TaskFailed
@@ -138,3 +139,44 @@ def test_without_an_engine_scanned_pages_are_named(monkeypatch, tmp_path):
         assert reason("image", small_picture()) == "needs_ocr"
     finally:
         picture.engine.cache_clear()
+
+
+def altered(data: bytes, entry: str, old: bytes, new: bytes) -> bytes:
+    """An office file with one of its parts written otherwise."""
+    saved = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as given, zipfile.ZipFile(saved, "w") as archive:
+        for name in given.namelist():
+            content = given.read(name)
+            assert name != entry or old in content
+            archive.writestr(name, content.replace(old, new) if name == entry else content)
+    return saved.getvalue()
+
+
+def wide_apart() -> bytes:
+    return office_files.workbook(office_files.far_apart)
+
+
+def deck() -> bytes:
+    saved = io.BytesIO()
+    Presentation().save(saved)
+    return saved.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("xls", lambda: office_files.old_workbook([["City", "Number"], ["Bonn", 5.0]])[:4683]),
+        ("xlsx", lambda: altered(wide_apart(), "xl/styles.xml", b"<fonts", b"<fonts x='<")),
+        ("xlsx", lambda: altered(wide_apart(), "[Content_Types].xml", b"PartName", b"PartNme")),
+        ("xlsx", lambda: altered(wide_apart(), "xl/worksheets/sheet1.xml", b"</sheetData>", b"")),
+        ("pptx", lambda: altered(deck(), "ppt/_rels/presentation.xml.rels", b" Type=", b" Tyqe=")),
+        ("rtf", lambda: rb"{\rtf1\ansi\uc words}"),
+    ],
+)
+def test_what_the_engine_stumbles_over_is_damage_and_no_crash(name, make):
+    assert reason(name, make()) == "damaged"
+
+
+def test_a_date_beyond_all_years_does_not_cost_the_mail():
+    message = b"From: a@example.org\r\nDate: Mon, 13 Nov 99999999999 09:00:00 +0100\r\n\r\nThe text.\r\n"
+    assert "The text." in read("eml", message).text
