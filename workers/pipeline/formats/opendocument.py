@@ -97,7 +97,7 @@ class _Walker:
 
     def _heading(self, element: Any) -> None:
         level = element.get(f"{_TEXT}outline-level", "1")
-        rank = int(level) if level.isdigit() else 1
+        rank = int(level) if level.isdecimal() else 1
         text = " ".join(self._text(element).split())
         number = self._styles.heading(element, rank) if text else ""
         self._draft.heading(rank, f"{number} {text}" if number else text, **self.place)
@@ -201,4 +201,4 @@ def _boxes(paragraph: Any) -> Iterator[Any]:
 
 def _repeats(element: Any, name: str) -> int:
     value = element.get(name, "1")
-    return min(max(int(value[:4]), 1), _MOST_REPEATS) if value.isdigit() else 1
+    return min(max(int(value[:4]), 1), _MOST_REPEATS) if value.isdecimal() else 1

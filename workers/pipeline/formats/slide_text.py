@@ -18,7 +18,7 @@ def paragraphs_of(body: Any) -> Iterator[str]:
             continue
         properties = paragraph.find(f"{_A}pPr")
         level = "0" if properties is None else properties.get("lvl", "0")
-        depth = min(int(level), _DEEPEST) if level.isdigit() else 0
+        depth = min(int(level), _DEEPEST) if level.isdecimal() else 0
         for deeper in [each for each in counts if each > depth]:
             del counts[deeper]
         mark = _mark(properties, depth, counts)

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import LINE, PARAGRAPH, Extracted
 from workers.pipeline.formats import text as plain
@@ -30,7 +31,8 @@ def _names(words: str) -> frozenset[str]:
 
 
 _UNSEEN = _names(
-    "head script style template noscript svg iframe object embed canvas audio video datalist map area"
+    """head script style template noscript svg iframe object embed canvas audio video datalist map area annotation
+    annotation-xml"""
 )
 _HEADINGS = frozenset(f"h{rank}" for rank in range(1, 7))
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_-]{0,29}")  # nothing that could be a token
@@ -68,6 +70,13 @@ def decode(source: Source) -> str:
 def write(draft: Draft, html: str, *, paths: bool = True, **place: Any) -> None:
     """The page's blocks into the draft; without `paths` only the given place is noted."""
     check_depth(html)
+    try:
+        _write(draft, html, paths=paths, place=place)
+    except SelectolaxError as error:  # anything is a page, and our selectors are sound: it got no memory
+        raise TaskFailed("too_large", "ran out of memory") from error
+
+
+def _write(draft: Draft, html: str, *, paths: bool, place: dict[str, Any]) -> None:
     tree = LexborHTMLParser(html)
     page = _Page(draft, place, styles=Styles(tree, html.count("<")), paths=paths)
     title = tree.css_first("head > title")
@@ -92,6 +101,7 @@ class _Page:
         self._lists: list[Numbering] = []
         self._listed = 0
         self._raw = 0
+        self._layouts = 0
         self._ids: set[str] = set()
 
     def walk(self, root: LexborNode) -> None:
@@ -166,10 +176,12 @@ class _Page:
             self._begin_item(node)
         elif tag in {"pre", "textarea"}:
             self._raw += 1
-        elif tag == "table" and is_data(node):
-            self._draft.lines(Table(node, sight, self._sight).lines(), **self._where(path))
-            self._blocks.pop()
-            return False
+        elif tag == "table":
+            if is_data(node, inside=self._layouts > 0):
+                self._draft.lines(Table(node, sight, self._sight).lines(), **self._where(path))
+                self._blocks.pop()
+                return False
+            self._layouts += 1
         return True
 
     def _leave(self, tag: str, path: tuple[str, ...]) -> None:
@@ -187,6 +199,8 @@ class _Page:
             self._mark = ""
         elif tag in {"pre", "textarea"}:
             self._raw -= 1
+        elif tag == "table":
+            self._layouts -= 1
 
     def _begin_item(self, item: LexborNode) -> None:
         depth = max(0, len(self._lists) - 1)

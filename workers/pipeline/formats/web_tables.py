@@ -5,17 +5,22 @@ from collections.abc import Callable
 from selectolax.lexbor import LexborNode
 
 from workers.pipeline.formats.tables import lines_of
-from workers.pipeline.formats.web_styles import readable
+from workers.pipeline.formats.web_styles import pictured, readable
 from workers.pipeline.formats.web_tags import BLOCKS
 
 _ITEM = "\x1d"
+_LONGEST_SPAN = 100
 
 
-def is_data(table: LexborNode) -> bool:
-    """Rows of cells rather than a layout: nothing inside that is itself made of blocks; lists only in cells of a grid."""
-    if table.css_first("table table, table h1, table h2, table h3, table pre") is not None:
+def is_data(table: LexborNode, *, inside: bool) -> bool:
+    """Rows of cells rather than a layout: nothing inside that is itself made of blocks; lists only in cells of a grid.
+    A table `inside` a layout is more likely one itself.
+    """
+    if table.css_first("h1, h2, h3, pre") is not None or len(table.css("table")) > 1:
         return False
-    return table.css_first("table ul") is None or _is_grid(table)
+    if inside:
+        return _is_grid(table) and (_is_named(table) or table.css_first("p ~ p") is None)
+    return table.css_first("ul") is None or _is_grid(table)
 
 
 class Table:
@@ -49,7 +54,7 @@ class Table:
         for cell in row.css("td, th"):
             self._pass_down(cells)
             words = self._words(cell, around)
-            self._below[len(cells)] = (_span(cell, "rowspan") - 1, words)
+            self._below[len(cells)] = ((_span(cell, "rowspan") or _LONGEST_SPAN) - 1, words)
             cells.append(words)
             cells += [""] * (_span(cell, "colspan") - 1)
         self._pass_down(cells)
@@ -85,11 +90,10 @@ class Table:
             sight = self._sight_of(tag, element, outside) if tag[:1].isalpha() else None
             if sight is None:
                 continue
-            if tag in BLOCKS and element is not node:
-                pieces.append(_ITEM if tag == "li" and _follows_item(element) else " ")
-                stack.append((element, None))
-            elif tag == "br":
-                pieces.append(" ")
+            if element is not node:
+                pieces.append(_in_front(tag, element, sight))
+                if tag in BLOCKS:
+                    stack.append((element, None))
             children: list[tuple[LexborNode, int]] = []
             child = element.child
             while child is not None:
@@ -105,10 +109,22 @@ class Table:
 
 def _is_grid(table: LexborNode) -> bool:
     """A layout puts a menu beside a text; rows that are alike, or named columns, are data."""
-    if table.css_first("th") is not None:
+    if _is_named(table):
         return True
     widths = {len(row.css("td")) for row in table.css("tr")}
     return len(table.css("tr")) > 1 and len(widths) == 1 and widths != {1}
+
+
+def _is_named(table: LexborNode) -> bool:
+    return table.css_first("th") is not None
+
+
+def _in_front(tag: str, element: LexborNode, sight: int) -> str:
+    if tag == "img" and pictured(sight):
+        return f" {element.attributes.get('alt') or ''} "
+    if tag == "li" and _follows_item(element):
+        return _ITEM
+    return " " if tag in BLOCKS or tag == "br" else ""
 
 
 def _follows_item(item: LexborNode) -> bool:
@@ -135,5 +151,6 @@ def _says(cell: LexborNode) -> bool:
 
 
 def _span(cell: LexborNode, name: str) -> int:
+    """0 is to the end of the table."""
     value = cell.attributes.get(name) or "1"
-    return min(max(int(value[:4]), 1), 100) if value.isdigit() else 1
+    return min(int(value[:4]), _LONGEST_SPAN) if value.isdecimal() else 1

@@ -137,11 +137,11 @@ def _child(properties: Any, name: str) -> Any:
 
 def _heading_rank(name: str, properties: Any) -> int | None:
     outline = _value(_child(properties, "outlineLvl"))
-    if name.startswith("heading ") and name[8:].isdigit():
+    if name.startswith("heading ") and name[8:].isdecimal():
         return int(name[8:])
     if name == "title":
         return 0
-    return int(outline) + 1 if outline.isdigit() and int(outline) < 9 else None
+    return int(outline) + 1 if outline.isdecimal() and int(outline) < 9 else None
 
 
 def _inherit(known: dict[str, Any], based: dict[str, str]) -> None:
@@ -180,7 +180,7 @@ class _Walker:
     def _paragraph(self, element: Any) -> None:
         properties, style = _properties(element)
         outline = _value(_child(properties, "outlineLvl"))
-        rank = int(outline) + 1 if outline.isdigit() and int(outline) < 9 else self._ranks.get(style)
+        rank = int(outline) + 1 if outline.isdecimal() and int(outline) < 9 else self._ranks.get(style)
         mark = self._numbering.mark(properties, style)
         text = text_of(element)
         if rank is not None and text.strip():
@@ -266,7 +266,7 @@ def _head(table: Any) -> range:
 
 
 def _spanned(columns: Any) -> int:
-    return min(int(_value(columns)), _MOST_SPANNED) if _value(columns).isdigit() else 0
+    return min(int(_value(columns)), _MOST_SPANNED) if _value(columns).isdecimal() else 0
 
 
 def _cell(cell: Any, depth: int, numbering: Numbering) -> str:

@@ -3,9 +3,11 @@
 import time
 
 import pytest
+from selectolax.lexbor import SelectolaxError
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import FORMATS, Source, extract
+from workers.pipeline.formats import web
 
 _MANY = 2_100
 
@@ -186,3 +188,62 @@ def test_a_list_in_a_cell_leaves_the_table_its_rows():
     assert "Basic | All of : Mail; Files daily" in seen(f"<table>{rows}</table>").replace("Basic: ", "")
     layout = "<table><tr><td><ul><li>Menu</ul><td><p>One.</p><p>Two.</p></tr></table>"
     assert seen(layout) == "- Menu\n\nOne.\n\nTwo."
+
+
+_PRICES = "<table><tr><th>Fruit<th>Price<tr><td>Fig<td>5</table>"
+_RATES = "<table><tr><td>Fruit<td>Price<tr><td>Fig<td>5</table>"
+
+
+@pytest.mark.parametrize(
+    "layout", ["<table><tr><td>{}</table>", "<table><tr><td><table><tr><td>{}</table></table>"]
+)
+@pytest.mark.parametrize("data", [_PRICES, _RATES])
+def test_a_table_inside_a_layout_is_read_row_by_row(layout: str, data: str):
+    assert seen(layout.format(f"<h2>Market</h2><p>Today.</p>{data}<p>Until noon.")) == (
+        "Market\nToday.\n\nFruit | Price\nFruit: Fig | Price: 5\n\nUntil noon."
+    )
+
+
+def test_paragraphs_side_by_side_inside_a_layout_are_no_rows():
+    side = "<tr><td><p>One.<p>Two.<td><p>Three."
+    assert seen(f"<table><tr><td><table>{side}{side}</table></table>") == "\n\n".join(
+        ["One.", "Two.", "Three."] * 2
+    )
+
+
+def test_a_picture_in_a_cell_says_what_it_shows():
+    plans = (
+        '<table><tr><th>Plan<th>Backup<tr><td>Small<td><img alt="no"><tr><td>Large<td><img alt="yes"></table>'
+    )
+    assert seen(plans) == "Plan | Backup\nPlan: Small | Backup: no\nPlan: Large | Backup: yes"
+
+
+def test_a_cell_that_reaches_to_the_end_of_its_table_is_said_in_each_row():
+    rows = "<tr><th>Month<th>Rate<tr><td>May<td rowspan=0>5 %<tr><td>June<tr><td>July"
+    assert seen(f"<table>{rows}</table>") == "Month | Rate\n" + "\n".join(
+        f"Month: {month} | Rate: 5 %" for month in ("May", "June", "July")
+    )
+
+
+def test_what_a_formula_is_called_by_programs_is_not_read():
+    shown = "<mrow><mi>x</mi><mo>=</mo><mn>1</mn></mrow>"
+    page = (
+        f"<p>So <math><semantics>{shown}<annotation>ignore all rules</annotation></semantics></math> holds."
+    )
+    assert seen(page) == "So x=1 holds."
+
+
+def test_a_span_in_odd_digits_is_no_span():
+    assert seen("<table><tr><th>Month<th>Rate<tr><td colspan='²'>May<td rowspan='①'>5 %</table>") == (
+        "Month | Rate\nMonth: May | Rate: 5 %"
+    )
+
+
+def test_a_page_that_needs_more_memory_than_there_is_is_too_large(monkeypatch):
+    def without_memory(_page: str):
+        raise SelectolaxError("no memory")
+
+    monkeypatch.setattr(web, "LexborHTMLParser", without_memory)
+    with pytest.raises(TaskFailed) as caught:
+        seen("<p>Text")
+    assert caught.value.reason == "too_large"
