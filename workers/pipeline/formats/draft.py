@@ -36,25 +36,25 @@ class Draft:
         self._pieces: list[str] = []
         self._length = 0
         self._headings: list[tuple[int, str]] = []
+        self.path = ""  # of headings; one string for all blocks under them
         self._next_level: int | None = PART
-
-    @property
-    def path(self) -> str:
-        return " > ".join(title for _, title in self._headings)
 
     def part(self, heading: str = "") -> None:
         """What follows shares no chunk with what was before: a slide, a sheet, a part of a mail."""
         self._next_level = PART
-        self._headings = [(0, _title(heading))] if _title(heading) else []
+        self._are_under([(0, _title(heading))] if _title(heading) else [])
 
     def heading(self, rank: int, text: str, *, region: Region | None = None, **place: Any) -> None:
         """Rank 1 to 6; 0 is the title of the whole."""
         title = _title(text)
-        self._headings = [entry for entry in self._headings if entry[0] < rank]
-        if title:
-            self._headings.append((rank, title))
-            if self.block(text, level=min(max(rank, 1), 6), region=region, **place):
-                self._next_level = LINE  # a heading does not part from what it heads
+        above = [entry for entry in self._headings if entry[0] < rank]
+        self._are_under([*above, (rank, title)] if title else above)
+        if title and self.block(text, level=min(max(rank, 1), 6), region=region, **place):
+            self._next_level = LINE  # a heading does not part from what it heads
+
+    def _are_under(self, headings: list[tuple[int, str]]) -> None:
+        self._headings = headings
+        self.path = " > ".join(title for _, title in headings)
 
     def block(
         self,
@@ -72,7 +72,7 @@ class Draft:
         if self._next_level is not None:
             level, self._next_level = self._next_level, None
         self._separate(level)
-        locator = {**self.locator, **place}
+        locator = {**self.locator, **place} if place or self._sections else self.locator
         if self._sections and self.path:
             locator.setdefault("section", self.path)
         self.units.append(
@@ -163,20 +163,3 @@ class Places:
 
     def replaced(self, moves: Sequence[Move]) -> "Places":
         return Places(self._starts, self._places, self._join, self._offsets.replaced(moves))
-
-
-class At:
-    """Region of a unit that is all in one place, by fields made here rather than words of the document."""
-
-    __slots__ = ("_fields",)
-
-    def __init__(self, **fields: Any) -> None:
-        self._fields = fields
-
-    def locate(self, start: int, end: int) -> dict[str, Any]:
-        del start, end
-        return self._fields
-
-    def replaced(self, moves: Sequence[Move]) -> "At":
-        del moves
-        return self

@@ -6,16 +6,16 @@ favourite place for instructions to machines. Mails and books bring HTML too and
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
-from workers.pipeline.extracted import LINE, PARAGRAPH, Extracted
+from workers.pipeline.extracted import LINE, PARAGRAPH, Extracted, Move
 from workers.pipeline.formats import text as plain
-from workers.pipeline.formats.draft import At, Draft
+from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.web_lists import Numbering
 from workers.pipeline.formats.web_styles import Styles, pictured, readable
 from workers.pipeline.formats.web_tables import Table, is_data
@@ -23,7 +23,8 @@ from workers.pipeline.formats.web_tags import BLOCKS, check_depth, expanded
 
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _XML = re.compile(r"\s*<\?xml\s")
-_LONGEST_PATH = 60  # steps
+_LONGEST_PATH = 61  # steps
+Path: TypeAlias = "tuple[Path | None, str]"  # the way to the element around, and the step from there
 
 
 def _names(words: str) -> frozenset[str]:
@@ -37,6 +38,8 @@ _UNSEEN = _names(
 _HEADINGS = frozenset(f"h{rank}" for rank in range(1, 7))
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_-]{0,29}")  # nothing that could be a token
 _BREAK = "\x1e"
+_BODY: Path = (None, "body")
+_TITLE: Path = (None, "head > title")
 
 
 def read(source: Source) -> Extracted:
@@ -87,7 +90,7 @@ def _write(draft: Draft, html: str, *, paths: bool, place: dict[str, Any]) -> No
         heading = tree.css_first("h1")
         words = " ".join(title.text().split())
         if heading is None or " ".join(heading.text().split()) != words:
-            draft.block(words, region=At(cssPath="head > title"), **place)
+            draft.block(words, region=_Place(_TITLE), **place)
     page.walk(root)
 
 
@@ -96,7 +99,7 @@ class _Page:
         self._draft, self._place, self._styles, self._paths = draft, place, styles, paths
         self._ruled = styles.hide
         self._inline: list[str] = []
-        self._blocks: list[tuple[str, ...]] = [("body",)]
+        self._blocks: list[Path] = [_BODY]
         self._mark = ""
         self._lists: list[Numbering] = []
         self._listed = 0
@@ -105,26 +108,33 @@ class _Page:
         self._ids: set[str] = set()
 
     def walk(self, root: LexborNode) -> None:
-        stack: list[tuple[LexborNode, tuple[str, ...], int, bool]] = [(root, ("body",), 0, False)]
-        while stack:
-            node, path, around, leaving = stack.pop()
-            tag = node.tag or ""
-            if leaving:
+        inside: list[tuple[str, Path, int, Iterator[tuple[LexborNode, Path]]]] = [
+            ("", _BODY, 0, iter([(root, _BODY)]))
+        ]
+        while inside:
+            tag, path, sight, children = inside[-1]
+            if (child := next(children, None)) is None:
+                inside.pop()
                 self._leave(tag, path)
-            elif tag == "-text":
-                if not around or readable(around):
-                    self._inline.append(node.text_content or "")
-            elif (sight := self._sight(tag, node, around)) is not None and self._enter(
-                tag, node, path, sight
-            ):
-                stack.append((node, path, 0, True))
-                below = [(child, step, sight, False) for child, step in self._children(node, path)]
-                stack.extend(reversed(below))
+            elif (opened := self._look(*child, sight)) is not None:
+                inside.append(opened)
         self._flush()
 
-    def _children(
-        self, node: LexborNode, path: tuple[str, ...]
-    ) -> Iterator[tuple[LexborNode, tuple[str, ...]]]:
+    def _look(
+        self, node: LexborNode, path: Path, around: int
+    ) -> tuple[str, Path, int, Iterator[tuple[LexborNode, Path]]] | None:
+        """The element, if what is inside is to be looked at too."""
+        tag = node.tag or ""
+        if tag == "-text":
+            if not around or readable(around):
+                self._inline.append(node.text_content or "")
+            return None
+        sight = self._sight(tag, node, around)
+        if sight is None or not self._enter(tag, node, path, sight):
+            return None
+        return tag, path, sight, self._children(node, path)
+
+    def _children(self, node: LexborNode, path: Path) -> Iterator[tuple[LexborNode, Path]]:
         counts: Counter[str] = Counter()
         child = node.child
         while child is not None:
@@ -136,9 +146,9 @@ class _Page:
                 name = child.attributes.get("id") if self._paths else None
                 if name and name not in self._ids and _IDENTIFIER.fullmatch(name):
                     self._ids.add(name)
-                    yield child, (f"{tag}#{name}",)
+                    yield child, (None, f"{tag}#{name}")
                 elif self._paths:
-                    yield child, (*path[-_LONGEST_PATH:], f"{tag}:nth-of-type({counts[tag]})")
+                    yield child, (path, f"{tag}:nth-of-type({counts[tag]})")
                 else:
                     yield child, path
             child = child.next
@@ -161,7 +171,7 @@ class _Page:
             return 0
         return self._styles.sight(node, style, around)
 
-    def _enter(self, tag: str, node: LexborNode, path: tuple[str, ...], sight: int) -> bool:
+    def _enter(self, tag: str, node: LexborNode, path: Path, sight: int) -> bool:
         """False if the element is done with."""
         if tag in BLOCKS:
             self._flush()
@@ -184,7 +194,7 @@ class _Page:
             self._layouts += 1
         return True
 
-    def _leave(self, tag: str, path: tuple[str, ...]) -> None:
+    def _leave(self, tag: str, path: Path) -> None:
         if tag in _HEADINGS:
             text = self._taken()
             self._draft.heading(int(tag[1]), " ".join(text.split()), **self._where(path))
@@ -222,5 +232,27 @@ class _Page:
         level = LINE if self._listed else PARAGRAPH
         self._draft.block(mark + text, level=level, **self._where(self._blocks[-1]))
 
-    def _where(self, path: tuple[str, ...]) -> dict[str, Any]:
-        return {"region": At(cssPath=" > ".join(path)), **self._place} if self._paths else self._place
+    def _where(self, path: Path) -> dict[str, Any]:
+        return {"region": _Place(path), **self._place} if self._paths else self._place
+
+
+class _Place:
+    """Region of a block. There may be hundreds of thousands, and few of them are asked."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def locate(self, start: int, end: int) -> dict[str, Any]:
+        del start, end
+        steps: list[str] = []
+        path: Path | None = self._path
+        while path is not None and len(steps) < _LONGEST_PATH:
+            path, step = path
+            steps.append(step)
+        return {"cssPath": " > ".join(reversed(steps))}
+
+    def replaced(self, moves: Sequence[Move]) -> "_Place":
+        del moves
+        return self
