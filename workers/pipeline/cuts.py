@@ -7,6 +7,7 @@ that on average; what is still larger than `LARGEST` is cut again within itself.
 four kinds of text, 1.15 chunks changed on average and 4 at most; that it is never more is measured, not proven.
 """
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +22,15 @@ _SMALL = REACH // 3  # better a small chunk than a paragraph or a table cut in t
 
 @dataclass(slots=True)
 class Pieces:
-    """A stretch of text in pieces: where each begins and ends, its tokens, and how strong the boundary before it is."""
+    """A stretch of text in pieces: where each begins and ends, its tokens, and how strong the boundary before it is.
 
-    starts: list[int] = field(default_factory=list[int])
-    ends: list[int] = field(default_factory=list[int])
-    sizes: list[int] = field(default_factory=list[int])
-    levels: list[int] = field(default_factory=list[int])
+    Arrays: a file in one line, of numbers say, has millions of words.
+    """
+
+    starts: "array[int]" = field(default_factory=lambda: array("l"))
+    ends: "array[int]" = field(default_factory=lambda: array("l"))
+    sizes: "array[int]" = field(default_factory=lambda: array("l"))
+    levels: "array[int]" = field(default_factory=lambda: array("b"))
 
     def add(self, start: int, end: int, size: int, level: int) -> None:
         self.starts.append(start)
@@ -51,7 +55,7 @@ class _Grouping:
     def __init__(self, pieces: Pieces, rank: Callable[[int], int]) -> None:
         self._rank = rank
         self._levels = pieces.levels
-        self._positions = list(accumulate(pieces.sizes, initial=0))
+        self._positions = array("l", accumulate(pieces.sizes, initial=0))
 
     def split(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
         """[first, last) whole if it fits, else cut at its lowest boundaries, and so on with each part."""
@@ -65,21 +69,23 @@ class _Grouping:
             first = cut
 
     def _cuts(self, first: int, last: int) -> list[int]:
-        base, total = self._positions[first], self._positions[last] - self._positions[first]
-        positions = [position - base for position in self._positions[first + 1 : last]]
+        base, end = self._positions[first], self._positions[last]
+        total = end - base
         # Twice the largest or less is cut in two, in halves that fit if there is a boundary for it: every cut saved here
         # is a chunk that an edit which joins two chunks does not change.
         halves = total <= 2 * LARGEST
         for margin in (max(REACH, total - LARGEST), REACH, _SMALL) if halves else (REACH, _SMALL):
-            low, high = bisect_left(positions, margin), bisect_right(positions, total - margin)
+            low = bisect_left(self._positions, base + margin, first + 1, last)
+            high = bisect_right(self._positions, end - margin, first + 1, last)
             if low < high:
-                ranks = [self._strength(index) for index in range(first + 1 + low, first + 1 + high)]
+                ranks = array("q", map(self._strength, range(low, high)))
                 if halves:
-                    return [first + 1 + low + ranks.index(min(ranks))]
-                chosen = _lowest(positions[low:high], ranks, margin)
+                    return [low + ranks.index(min(ranks))]
+                positions = self._positions[low:high]
+                chosen = _lowest(positions, ranks, margin)
                 if _stuck(len(chosen), high - low, total):
-                    chosen = _evenly(positions[low:high])
-                return [first + 1 + low + index for index in chosen]
+                    chosen = _evenly(positions, base)
+                return [low + index for index in chosen]
         return []
 
     def _strength(self, index: int) -> int:
@@ -107,10 +113,9 @@ def _stuck(cuts: int, candidates: int, total: int) -> bool:
     return expected > 8 and cuts * 8 <= expected
 
 
-def _evenly(positions: Sequence[int]) -> list[int]:
+def _evenly(positions: Sequence[int], behind: int) -> list[int]:
     """Cuts by size alone. In a text that repeats itself the chunks are alike anyway, and so are their hashes."""
     chosen: list[int] = []
-    behind = 0
     for index, position in enumerate(positions):
         if position - behind >= 2 * REACH:
             chosen.append(index)

@@ -1,6 +1,7 @@
 """Chunks: offsets, coverage, hashes, determinism, and what an edit costs – for any text."""
 
 import random
+import tracemalloc
 import unicodedata
 
 import pytest
@@ -89,6 +90,19 @@ def test_the_usual_chunk_is_a_few_paragraphs():
         sizes = sorted(item.token_count for item in chunks)
         assert 190 <= sum(sizes) / len(sizes) <= 350
         assert sizes[len(sizes) // 20] >= 100
+
+
+def test_a_file_of_numbers_in_one_line_takes_a_hundred_bytes_for_each():
+    numbers, rng = 100_000, random.Random(1)
+    text = " ".join(str(rng.randint(1, 999)) for _ in range(numbers))
+    extracted = Extracted(text, [Unit("text", 0, len(text), {"kind": "text"})])
+    tokens.measure(text)  # what it remembers of words is not this text's
+    tracemalloc.start()
+    for _ in chunk(extracted, language="en"):
+        pass
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken < 100 * numbers
 
 
 @pytest.mark.parametrize("text", ["word " * 200_000, "base64" * 170_000, "é" * 200_000, "x" * 1_000_000])
