@@ -9,6 +9,7 @@ import codecs
 import mimetypes
 import re
 from functools import lru_cache
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,11 @@ _NAMES = {
     ".ipynb": "application/json",
     ".svg": "image/svg+xml",
     ".xml": "application/xml",
+    ".rss": "application/xml",
+    ".atom": "application/xml",
+    ".opml": "application/xml",
+    ".kml": "application/xml",
+    ".gpx": "application/xml",
 }
 _XML = b"<?xml"
 _PAGE = re.compile(rb"<html[\s>]", re.IGNORECASE)
@@ -69,6 +75,9 @@ _NAME_AT = 30  # of the first entry
 _LONGEST_TYPE = 200
 _TYPE = re.compile(r"[a-zA-Z0-9.+-]+/[a-zA-Z0-9.+-]+")
 _PICTURES = {b"heic", b"heix", b"mif1", b"msf1", b"avif", b"avis"}  # in the same box as films
+_MAILBOX = re.compile(
+    rb"^From [^\n]*\d\d:\d\d[^\n]*\n[\w-]+:", re.MULTILINE
+)  # between messages one by one in a file
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _CERTAIN = (b"%PDF-", b"\x7fELF", b"MZ", _LOCAL_HEADER, _COMPOUND_FILE)
 # Streams only one kind of file has.
@@ -118,6 +127,8 @@ def _container(data: bytes) -> str | None:
         return "application/pdf"
     if signed := _signed(data):
         return signed
+    if data.startswith(b"From ") and len(list(islice(_MAILBOX.finditer(data), 2))) > 1:
+        return "application/mbox"
     if data.startswith(_COMPOUND_FILE):
         return next((mime for name, mime in _STREAMS.items() if name.encode("utf-16-le") in data), None)
     if not data.startswith(_LOCAL_HEADER):

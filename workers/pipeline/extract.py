@@ -161,7 +161,7 @@ POLICY_SKIPS = {
         "application/x-rar", "application/vnd.rar", "application/x-bzip", "application/x-bzip2", "application/x-xz",
         "application/zstd", "application/x-iso9660-image", "application/x-apple-diskimage", "application/java-archive",
         "application/x-msi", "application/vnd.ms-cab-compressed", "application/x-lzip", "application/x-lha",
-        "application/x-cpio", "application/x-archive",
+        "application/x-cpio", "application/x-archive", "application/mbox",
     ),
     "executable": (
         "application/x-executable", "application/x-dosexec", "application/x-mach-o", "application/x-android-dex",

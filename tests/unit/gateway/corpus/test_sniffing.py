@@ -4,6 +4,11 @@ import pytest
 
 from gateway.corpus.sniffing import UNKNOWN, sniff
 
+_MESSAGE = (
+    b"From anna@example.org Mon Jan  1 10:00:00 2024\nFrom: anna@example.org\nTo: bob@example.org\nSubject: One\n"
+    b"Date: Mon, 1 Jan 2024 10:00:00 +0000\n\nThe text of the message.\n\n"
+)
+
 
 @pytest.mark.parametrize(
     ("data", "name", "mime_type"),
@@ -26,6 +31,13 @@ from gateway.corpus.sniffing import UNKNOWN, sniff
         ),
         (b"PK\x03\x04garbage", "letter.docx", "application/zip"),
         (b"", "empty.pdf", "application/x-empty"),
+        (
+            b'<feed xmlns="http://www.w3.org/2005/Atom"><title>News</title></feed>',
+            "news.atom",
+            "application/xml",
+        ),
+        (_MESSAGE + _MESSAGE, "Inbox", "application/mbox"),
+        (_MESSAGE, "Inbox", "message/rfc822"),
     ],
 )
 async def test_bytes_decide(data: bytes, name: str | None, mime_type: str) -> None:
