@@ -6,13 +6,14 @@ from typing import Any, cast
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
-from workers.pipeline.extracted import Extracted, OffsetMap, SourceLines, newline_offsets
-from workers.pipeline.formats import json_values, markdown
+from workers.pipeline.extracted import SEPARATOR, Extracted, OffsetMap, SourceLines, newline_offsets
+from workers.pipeline.formats import json_values, markdown, web
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import Draft
 
 _MOST_CELLS = 10_000
 _LONGEST_OUTPUT = 20_000  # characters; more is data, not words
+_OBJECT = re.compile(r"<[\w.]+ (?:object|at 0x)[^>]*>")
 _TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")  # colours, titles
 
 
@@ -55,10 +56,14 @@ def _cells(content: Any) -> list[Any] | None:
 
 
 def _language(notebook: dict[str, Any]) -> str:
-    said: Any = notebook
-    for name in ("metadata", "kernelspec", "language"):
-        said = cast("dict[str, Any]", said).get(name) if isinstance(said, dict) else None
-    return said.lower() if isinstance(said, str) and said else "python"
+    """Not every notebook says it in both places."""
+    for way in (("metadata", "kernelspec", "language"), ("metadata", "language_info", "name")):
+        said: Any = notebook
+        for name in way:
+            said = cast("dict[str, Any]", said).get(name) if isinstance(said, dict) else None
+        if isinstance(said, str) and said:
+            return said.lower()
+    return "python"
 
 
 def _cell(draft: Draft, cell: dict[str, Any], number: int, language: str, source: Source) -> None:
@@ -76,6 +81,8 @@ def _cell(draft: Draft, cell: dict[str, Any], number: int, language: str, source
         draft.part()
         said = _TERMINAL.sub("", "\n".join(filter(None, outputs)))
         draft.block(said[:_LONGEST_OUTPUT], cell=number)
+        if len(said) > _LONGEST_OUTPUT:
+            draft.warnings.append(f"the output of cell {number} was cut after {_LONGEST_OUTPUT} characters")
     elif text.strip():
         units = markdown.units(text, source)
         for unit in units:
@@ -87,10 +94,25 @@ def _cell(draft: Draft, cell: dict[str, Any], number: int, language: str, source
 def _output(output: dict[str, Any]) -> str:
     data: Any = output.get("data")
     if isinstance(data, dict):
-        return _joined(cast("dict[str, Any]", data).get("text/plain"))
+        return _shown(cast("dict[str, Any]", data))
     if output.get("output_type") in {"error", "pyerr"}:
         return f"{output.get('ename')}: {output.get('evalue')}"
     return _joined(output.get("text"))
+
+
+def _shown(data: dict[str, Any]) -> str:
+    """Of the versions of one output its words; where the plain one only names an object, those of another."""
+    words = _joined(data.get("text/plain"))
+    if words and not _OBJECT.fullmatch(words):
+        return words
+    if markdown_ := _joined(data.get("text/markdown")):
+        return markdown_
+    page = Draft({})
+    try:
+        web.write(page, _joined(data.get("text/html")), paths=False)
+    except TaskFailed:
+        return words  # a page nobody can read costs itself
+    return page.finish().text.replace(SEPARATOR, "\n") or words
 
 
 def _joined(source: Any) -> str:

@@ -31,7 +31,7 @@ _LINE_ENDS = re.compile("\r\n?")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _FOLDED = {"text/calendar", "text/vcard"}
 _FOLD = re.compile(r"\n[ \t]")
-_ESCAPED = re.compile(r"\\([,;\\])")
+_ESCAPED = re.compile(r"\\([,;\\nN])")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -58,8 +58,8 @@ def decode(source: Source) -> str:
 
 
 def unfolded(calendar: str) -> str:
-    """Long lines of a calendar are broken in the middle of words, and its commas have a backslash."""
-    return _ESCAPED.sub(r"\1", _FOLD.sub("", calendar))
+    """Long lines of a calendar are broken in the middle of words; its commas have a backslash, and its line ends are one."""
+    return _ESCAPED.sub(lambda mark: "\n" if mark[1] in "nN" else mark[1], _FOLD.sub("", calendar))
 
 
 def clean(text: str) -> str:

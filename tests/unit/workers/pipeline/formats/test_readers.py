@@ -413,6 +413,45 @@ def test_the_error_of_a_notebook_cell_is_read():
     assert "KeyError: 'area'" in seen(json.dumps({"cells": [cell]}), "application/x-ipynb+json")
 
 
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"text/plain": "   a\n0  1", "text/html": "<table><tr><td>a"}, "   a\n0  1"),
+        (
+            {"text/plain": "<IPython.core.display.HTML object>", "text/html": "<h2>Net</h2><p>up by <b>5 %"},
+            "Net\nup by 5 %",
+        ),
+        (
+            {"text/plain": "<IPython.core.display.Markdown object>", "text/markdown": ["**Net** ", "up"]},
+            "**Net** up",
+        ),
+        ({"text/html": "<p>up<script>x()</script>"}, "up"),
+        ({"text/plain": "<Net at 0x7f01>", "text/html": "<i>" * 3_000}, "<Net at 0x7f01>"),
+        ({"text/plain": "<Figure size 640x480>", "image/png": "iVBO"}, "<Figure size 640x480>"),
+    ],
+)
+def test_of_the_versions_of_an_output_the_one_with_the_words_is_read(data: dict[str, object], words: str):
+    cell = {"cell_type": "code", "source": "", "outputs": [{"output_type": "display_data", "data": data}]}
+    assert seen(json.dumps({"cells": [cell]}), "application/x-ipynb+json") == words
+
+
+def test_an_output_that_is_cut_is_named():
+    output = {"output_type": "stream", "text": "7 " * 20_000}
+    cells = [{"cell_type": "code", "source": "x", "outputs": [output]}]
+    found = read(json.dumps({"cells": cells}).encode(), "application/x-ipynb+json")
+    assert found.warnings == ["the output of cell 1 was cut after 20000 characters"]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"kernelspec": {"language": "R"}}, {"kernelspec": {"name": "ir"}, "language_info": {"name": "R"}}],
+)
+def test_a_notebook_says_its_language_in_one_of_two_places(metadata: dict[str, object]):
+    notebook = {"cells": [{"cell_type": "code", "source": "x <- 1"}], "metadata": metadata}
+    found = read(json.dumps(notebook).encode(), "application/x-ipynb+json")
+    assert found.units[0].code_language == "r"
+
+
 def test_a_notebook_with_odd_parts_is_read_as_far_as_it_can_be():
     notebook = {"cells": [{"cell_type": "code", "source": "x = 1", "outputs": 5}, 7], "metadata": [1]}
     assert seen(json.dumps(notebook), "application/x-ipynb+json") == "x = 1"

@@ -114,3 +114,9 @@ def test_broken_lines_of_a_calendar_are_whole_and_those_of_a_text_are_its_own():
     )
     assert calendar == "SUMMARY:Board meeting, room 5\nLOCATION:Ulm\n"
     assert text == folded.replace("\r", "")
+
+
+def test_line_ends_that_a_calendar_writes_out_are_line_ends():
+    said = "DESCRIPTION:Bring\\nplans\\, pens\\Nand C:\\\\new\n"
+    found = extract_source(Source(said.encode(), "text/calendar"), format_of("text/calendar", None))
+    assert found.text == "DESCRIPTION:Bring\nplans, pens\nand C:\\new\n"
