@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
@@ -17,6 +18,7 @@ _LONGEST_CELL = 1 << 20
 _MOST_CELLS = 2_000_000
 _MOST_COLUMNS = 16_384  # as many as a sheet may have
 _SAMPLE_LINES = 20
+_END = "\x1e\x1f\x1e"  # behind the last line
 _SAID = re.compile(r"sep=([,;\t|^~:])\n")
 
 
@@ -25,15 +27,13 @@ def read(source: Source) -> Extracted:
     said = _SAID.match(text)
     delimiter = said[1] if said else _delimiter(text, source)
     csv.field_size_limit(_LONGEST_CELL)
+    draft = Draft({"kind": "office"})
     try:
-        rows = (
-            _tabbed(text) if delimiter == "\t" else _rows(csv.reader(io.StringIO(text), delimiter=delimiter))
-        )
+        rows = _tabbed(text) if delimiter == "\t" else _rows(_closed(text, delimiter, draft.warnings))
     except csv.Error as error:
         raise TaskFailed("damaged", "a cell that never ends") from error
     if said:
         rows[0] = []  # a word to Excel, not to the reader; the rows keep their numbers
-    draft = Draft({"kind": "office"})
     write_rows(draft, rows)
     return draft.finish()
 
@@ -47,6 +47,27 @@ def _rows(reader: Iterable[list[str]]) -> list[list[str]]:
             raise TaskFailed("too_large", "too many cells")
         rows.append([" ".join(cell.split()) for cell in row])
     return rows
+
+
+def _closed(text: str, delimiter: str, warnings: list[str]) -> Iterator[list[str]]:
+    """A quote that nothing closes would make one cell of all that follows: from its row on, quotes are just quotes."""
+    reader = csv.reader(chain(io.StringIO(text), [_END]), delimiter=delimiter)
+    done = 0  # lines
+    try:
+        for row in reader:
+            if row == [_END]:
+                return
+            if row and row[-1].endswith(_END):
+                break
+            yield row
+            done = reader.line_num
+    except csv.Error:
+        pass  # longer than any cell
+    warnings.append(
+        f"a quote in line {done + 1} never ends: from there on, quotes are read as any other character"
+    )
+    for row in csv.reader(islice(io.StringIO(text), done, None), delimiter=delimiter, quoting=csv.QUOTE_NONE):
+        yield [_unquoted(cell) for cell in row]
 
 
 def _tabbed(text: str) -> list[list[str]]:

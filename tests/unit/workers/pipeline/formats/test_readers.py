@@ -379,6 +379,26 @@ def test_a_quote_between_tabs_does_not_swallow_the_rows_below(rows: str, read_as
     assert seen(f"Item\tSize\n{rows}", "text/tab-separated-values") == f"Item | Size\n{read_as}"
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_quote_that_nothing_closes_does_not_swallow_the_rows_below(end: str):
+    rows = 'Name,Note\n"Ann, a","tall\nvery"\nBob,"open\nCat,small\nDan,old'
+    found = read((rows + end).encode(), "text/csv")
+    assert found.text == (
+        'Name | Note\nName: Ann, a | Note: tall very\nName: Bob | Note: "open\nName: Cat | Note: small\n'
+        "Name: Dan | Note: old"
+    )
+    assert found.warnings == [
+        "a quote in line 4 never ends: from there on, quotes are read as any other character"
+    ]
+
+
+def test_a_quote_that_is_closed_far_below_the_longest_cell_costs_no_row():
+    rows = 'Name,Note\nAnn,"open\n' + "Bob,small\n" * 120_000
+    found = read(rows.encode(), "text/csv")
+    assert found.text.count("Name: Bob | Note: small") == 120_000
+    assert len(found.warnings) == 1
+
+
 def test_elements_of_mixed_content_that_touch_are_not_one_word():
     text = seen("<r>stray<a>one</a><a>two</a> and <b>th</b>ree<!-- no --></r>", "application/xml")
     assert text == "r: strayone two and three"
