@@ -7,12 +7,13 @@ with the text and not faster. What is found once by its label is found everywher
 
 from gateway.corpus.masking import Span as SecretSpan
 from gateway.corpus.masking import as_seen, echoes, lowered, settle
-from gateway.corpus.secrets.glance import Look, glance
+from gateway.corpus.secrets.glance import KEY_BLOCKS, PIN_NAMES, SHAPES, glance, standing
+from gateway.corpus.secrets.key_blocks import find_key_blocks
 from gateway.corpus.secrets.labelled import find_labelled
-from gateway.corpus.secrets.labels import find_labels
+from gateway.corpus.secrets.labels import ANCHORS, find_labels
 from gateway.corpus.secrets.pairs import find_in_rows
 from gateway.corpus.secrets.shapes import find_shapes, shapes
-from gateway.corpus.secrets.structures import find_structures
+from gateway.corpus.secrets.structures import COOKIE, find_cookies, find_structures
 from gateway.corpus.secrets.tables import find_in_columns
 from gateway.corpus.secrets.values import Strength, strength
 
@@ -59,11 +60,14 @@ def _find(text: str) -> list[SecretSpan]:
     looks = glance(text)
     if not looks:
         return []
-    low = lowered(text)
-    labels = find_labels(text, low) if looks & Look.LABELS else []
+    low, anchors = lowered(text), standing(looks)
+    named = anchors.intersection(ANCHORS)
+    labels = find_labels(text, low, named) if named or looks & PIN_NAMES else []
     spans = [
-        *(find_shapes(text) if looks & Look.SHAPES else ()),
-        *(find_structures(text, low) if looks & Look.STRUCTURES else ()),
+        *(find_shapes(text) if looks & SHAPES else ()),
+        *(find_structures(text, low, anchors) if anchors else ()),
+        *(find_cookies(text, low) if COOKIE in anchors else ()),
+        *(find_key_blocks(text) if looks & KEY_BLOCKS else ()),
         *find_labelled(text, labels),
         *find_in_columns(text, labels),
         *find_in_rows(text, labels),

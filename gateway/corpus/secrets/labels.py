@@ -1,7 +1,7 @@
 """The words that announce a secret, in English, German, French and Spanish, in prose and in identifiers."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -104,13 +104,14 @@ PINS = ("PIN", "PUK", "TAN", "Pin", "Puk")
 _PLURAL = ("s", "es", "n", "en")
 
 
-def find_labels(text: str, low: str) -> list[Label]:
-    return sorted((*_words(text, low), *_pins(text)))
+def find_labels(text: str, low: str, standing: Iterable[str] = ANCHORS) -> list[Label]:
+    """No other anchors than these are in the text."""
+    return sorted((*_words(text, low, standing), *_pins(text)))
 
 
-def _words(text: str, low: str) -> Iterator[Label]:
+def _words(text: str, low: str, anchors: Iterable[str]) -> Iterator[Label]:
     reached = 0
-    for start, end in windows(positions(low, ANCHORS), before=24, after=40, length=len(text)):
+    for start, end in windows(positions(low, anchors), before=24, after=40, length=len(text)):
         for match in _LABEL.finditer(low, start, end):
             if match.start() < reached:
                 continue
