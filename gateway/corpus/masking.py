@@ -38,8 +38,10 @@ def value_tag(key: bytes, value: str) -> str:
 
 
 def lowered(text: str) -> str:
-    """Lower case with every character at its place; `İ` is the only one whose lower case is longer."""
-    return text.replace("\u0130", "i").lower()
+    """Lower case with every character at its place, and every space within a line a plain one (`mot\u00a0de\u00a0passe`); `İ` is the
+    only character whose lower case is longer.
+    """
+    return text.replace("\u0130", "i").replace("\u00a0", " ").replace("\u202f", " ").lower()
 
 
 def as_seen(text: str, look: Callable[[str], list[Span]]) -> list[Span]:

@@ -24,11 +24,17 @@ _LONGEST = 1024
 _SPACE = r"[^\S\n\f]"
 _CLOSE = r"""[\\"'`*_\])”»]{0,4}(?:\[\d{0,4}\])?"""
 _ASSIGN = re.compile(
-    rf"{_CLOSE}{_SPACE}{{0,8}}(?P<sep>:=|=>|={{1,3}}|!==?|[:：]|→|->)(?!//)[*_`]{{0,3}}{_SPACE}{{0,8}}"
+    rf"{_CLOSE}(?:\.(?=[:：]))?{_SPACE}{{0,8}}(?P<sep>:=|=>|={{1,3}}|!==?|::(?= )|[:：]|→|->|⇒|➡|👉)(?!//)[*_`]{{0,3}}{_SPACE}{{0,8}}"
 )
 _TYPED = re.compile(rf"[A-Za-z_][\w\[\]., |]{{0,40}}?{_SPACE}?={_SPACE}{{0,4}}(?!=)")
 _TAG_OPEN = re.compile(r"<(?:\w{1,20}:)?\Z")
-_TAG = re.compile(r"(?: [^<>\n]{0,80})?>\s{0,4}")
+_TAG = re.compile(r"(?: [^<>\n]{0,80})?>\s{0,4}(?:<!\[CDATA\[)?")
+_TAGS = r"(?:</?[A-Za-z][A-Za-z0-9]{0,9}(?:\s[^<>\n]{0,80})?>\s{0,4})"
+# `<b>Password:</b> …`, `<dt>Password</dt><dd>…`
+_MARKED_UP = re.compile(
+    rf"[:：]\s{{0,4}}{_TAGS}{{1,6}}|\s{{0,4}}{_TAGS}{{1,3}}[:：]\s{{0,4}}{_TAGS}{{0,3}}|\s{{0,4}}</(?:td|th|dt)>\s{{0,4}}<(?:td|dd)[^<>\n]{{0,80}}>\s{{0,4}}{_TAGS}{{0,3}}",
+    re.IGNORECASE,
+)
 _CELL = re.compile(rf"{_CLOSE}[:：]?[*_]{{0,2}}{_SPACE}{{0,8}}(?:\||\t){_SPACE}{{0,40}}")
 # In a table with a head both cells are named: `Setting: Password | Value: …`.
 _CELL_START = re.compile(r"(?:\A|[|\t]|: )[\s*_\"'`]{0,8}\Z")
@@ -42,10 +48,10 @@ _COMMA = re.compile(r"""[\\]?["'`]\s{0,8},\s{0,8}(?=\\?["'`])""")
 _CALL = re.compile(r"\(\s{0,4}(?=[\"'`])")
 _FLAG = re.compile(r"[ =](?!-)")
 _FLAG_END = re.compile(r"[\"']|\s+-|\s*(?:\n|\Z)")
-_WORD = rf"{_SPACE}{{1,3}}[(\[]?(?!policy|length|reset|manager|field|must|should|muss|doit|debe)[\w'’./@\-]{{1,30}}[)\]]?"
+_WORD = rf"{_SPACE}{{1,3}}[(\[]?(?!policy|length|reset|manager|field|must|should|muss|doit|debe)[\w'’./@\-]{{1,30}}!?[)\]]?"
 _VERB = re.compile(
-    rf"(?:{_WORD}){{0,6}}?{_SPACE}{{1,3}}(?:is|are|was|ist|lautet|war|est|était|es|era|será|sera)(?:{_SPACE}(?:now|jetzt|nun|"
-    rf"maintenant|ahora))?{_SPACE}?[:：]?{_SPACE}{{1,3}}"
+    rf"(?:(?:{_WORD}){{0,6}}?,?{_SPACE}{{1,3}}(?:is|are|was|ist|lautet|war|est|c['’]est|était|es|era|será|sera)|['’]s)(?:{_SPACE}(?:now|jetzt|nun|"
+    rf"maintenant|ahora))?{_SPACE}?[:：]?(?:{_SPACE}{{1,3}}|{_SPACE}{{0,3}}\n[ \t>]{{0,4}})"
 )
 _LOOSE = re.compile(rf"(?:{_WORD}){{1,6}}?{_SPACE}{{0,3}}(?:[:：]|{_SPACE}[-–—→]){_SPACE}{{1,8}}")
 _TO = re.compile(rf"(?:{_WORD}){{0,5}}?{_SPACE}{{1,3}}(?:to|auf|en|à|a|por){_SPACE}{{1,3}}")
@@ -117,6 +123,7 @@ def _announced(text: str, label: Label) -> Value | None:
         _of_a_member,
         _paired,
         _tagged,
+        _marked_up,
         _in_cell,
         _as_argument,
         _as_flag,
@@ -266,8 +273,14 @@ def _tagged(text: str, label: Label) -> Value | None:
     end = text.find("</", match.end(), match.end() + _LONGEST)
     if end <= match.end() or label.grade is Grade.SOFT:
         return None
+    end -= len("]]>") if text.startswith("]]>", end - len("]]>")) else 0
     inner = Value(match.end(), end, quoted=True)
     return _judge(text, inner, Strength.PLAIN if label.grade is Grade.HARD else Strength.STRONG)
+
+
+def _marked_up(text: str, label: Label) -> Value | None:
+    match = _MARKED_UP.match(text, label.end) if label.grade > Grade.SOFT else None
+    return _judge(text, read_value(text, match.end()), Strength.STRONG) if match else None
 
 
 def _of_a_member(text: str, label: Label) -> Value | None:
@@ -341,10 +354,17 @@ def _said(text: str, label: Label) -> Value | None:
             continue
         value = read_value(text, match.end())
         needed = Strength.STRONG if label.grade is Grade.HARD else Strength.RANDOM
+        if value and label.kind == "password" and is_made_up(text[value.start : value.end]):
+            needed = Strength.STRONG  # of a vague word, as in "la clave es …"
         if value and value.quoted and label.grade >= Grade.KEY:
             sql = way is _GAP and text[label.core : label.end].isupper()
             needed = Strength.PLAIN if way is _VERB or sql else Strength.STRONG
-        elif way is _VERB and "lautet" in match[0] and label.grade is Grade.HARD:
+        elif (
+            way is _VERB
+            and match[0].rstrip(" :").endswith("lautet")
+            and "\n" not in match[0]
+            and label.grade is Grade.HARD
+        ):
             needed = Strength.PLAIN  # in German nothing but the value follows
         elif way is _GAP and _LOGIN.search(text, max(0, label.start - 80), label.start):
             needed = Strength.PLAIN

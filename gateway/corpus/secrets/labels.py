@@ -27,6 +27,8 @@ class Label(NamedTuple):
 ANCHORS = (
     "pass", "pwd", "pw", "kennw", "mdp", "contrase", "zugangs", "secre", "token", "jeton", "key", "schlüssel", "clé", "clave",
     "credential", "geheimnis", "bearer", "sessid", "sessionid", "psk", "losungsw", "code d", "código", "pin code", "pin-code", "pincode", "code pin", "on code", "time code", "ngscode", "tscode",
+    "paßw", "p/w", "fi code", "fi-code", "wlan code", "wlan-code", "code wi", "code du wi", "alarmcode", "alarm code", "door code", "gate code", "türcode", "torcode",
+    "tresorcode", "code d’alarme", "code de la porte", "de alarma", "de la alarma",
 )  # fmt: skip
 _OWNER = (
     r"(?:api|access|secret|private|account|shared(?:[ _\-]?access)?|auth|encryption|signing|signature|master|service|"
@@ -44,12 +46,13 @@ _CORES = (
         "password",
         Grade.HARD,
         (
-            r"pass[ _\-]?w(?:or[dt]|d)|passwörter|passcode|pwd|kennw[oö]rt(?:er)?|losungswort|mots?[ _\-]?de[ _\-]?passe|mdp|"
+            r"pa(?:ss|ß)[ _\-]?w(?:or[dt]|d)|p/w|pa(?:ss|ß)wörter|passcode|pwd|kennw[oö]rt(?:er)?|losungswort|mots?[ _\-]?de[ _\-]?passe|mdp|"
             r"contrase[nñ]as?|"
             r"(?<=[_\-])pass|(?<=db)pass|(?<=user)pass|zugangs(?:code|daten|kennung)|codes? d['’]acc[eè]s|"
             r"c[oó]digos? de acceso|claves? de acceso|(?<![a-z0-9])psk(?![a-z0-9])|"
             r"(?:wi-?fi|wlan|wpa\d?|wep|pre-?shared)[ _\-]?(?:key|schlüssel)|netzwerk(?:sicherheits)?-?schlüssel|"
-            r"cl[eé]s? (?:du )?(?:wi-?fi|wpa\d?|wep)|"
+            r"(?:wi-?fi|wlan)[ \-]code|code (?:du )?wi-?fi|network security key|cl[eé] de sécurité(?: (?:du )?réseau)?|"
+            r"clave de seguridad(?: de (?:la )?red)?|cl[eé]s? (?:du )?(?:wi-?fi|wpa\d?|wep)|"
             r"claves? (?:de la |del |de )?(?:wi-?fi|red|router|servidor|cuenta|correo|usuario|base de datos|administrador)"
         ),
     ),
@@ -77,7 +80,8 @@ _CORES = (
         Grade.SOFT,
         (
             r"pin[ \-]?code|code pin|c[oó]digo pin|verification code|one[ \-]time code|bestätigungscode|sicherheitscode|"
-            r"code de vérification|c[oó]digo de verificación"
+            r"code de vérification|c[oó]digo de verificación|(?:alarm|tür|tor|tresor)-?codes?|(?:alarm|door|gate) codes?|"
+            r"code d['’]alarme|code de la porte|c[oó]digo de (?:la )?alarma"
         ),
     ),
     ("soft", "secret", Grade.SOFT, r"secreto|secret|credential|geheimnis"),

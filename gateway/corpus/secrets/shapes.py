@@ -143,8 +143,12 @@ def may_hold_shape(word: str) -> bool:
 def find_shapes(text: str) -> Iterator[Span]:
     for run in _RUN.finditer(text):
         for shape in _candidates(run[0]):
+            reached = 0
             for match in shape.pattern.finditer(text, run.start(), run.end()):
-                yield _whole_token(text, match.span(shape.group), shape.kind)
+                if match.end() > reached:
+                    token = _whole_token(text, match.span(shape.group), shape.kind)
+                    reached = token.end
+                    yield token
 
 
 def _whole_token(text: str, span: tuple[int, int], kind: str) -> Span:

@@ -36,6 +36,7 @@ _STAND_IN = re.compile(
     | (?:[.~]?/|[A-Za-z]:\\)[\w.\-]*(?:[/\\][a-z][\w.\-]*)+             # a path
     | [*•●·xX.…_\-#?=~+0]+
     | \d{1,4}[./:\-]\d{1,2}(?:[./:\-]\d{1,4})?(?:T\d.*)?                 # a date or a time
+    | 0x[0-9A-Fa-f]{1,8} | \#[0-9A-Fa-f]{3,8}                             # a constant, a colour
     | \d+(?:[.,]\d+)?(?:%|[a-zA-Z]{1,3}) | v?\d+(?:\.\d+)+               # 30s, 12px, 1.2.3
     """,
     re.VERBOSE,
@@ -48,7 +49,7 @@ _CODE = re.compile(
     | [(\[].* | [A-Za-z_][\w.:>?\-]*[(\[].*                            # a call or an index
     | (?:os|env|environ|process|self|this|settings|config|cfg|conf|ctx|context|args|options|opts|params|props|request|req|
          res|resp|response|form|data|body|user|row|event|payload|state|secrets|vault|var|local|values)(?:\.|->|\?\.|\[).*
-    | [A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]+)+                       # a.b.c
+    | [~$]?[A-Za-z_][\w$]*(?:(?:\.|->|::|\?\.)\{?[A-Za-z_]+\}?)+            # a.b.c
     | [A-Z][A-Z0-9]*(?:_[A-Z]+)+                                         # CONSTANT_NAME
     """,
     re.VERBOSE,

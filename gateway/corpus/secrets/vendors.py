@@ -1,23 +1,24 @@
 """The tokens of vendors that `detect-secrets` lacks or knows in an old form: kind, what stands in every match (with `|`
-between), pattern. A pattern begins at a place that no letter or digit precedes.
+between), pattern. A pattern begins at a place that no letter or digit precedes, and looks
+ahead only so far: what repeats its beginning a million times must not be read to the end each time.
 """
 
 # What stands in every match is how it begins: a text is asked for all of these at once.
 PREFIXED = (
-    ("catchment_key", "ck_", r"(?<!_)ck_(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{12,}"),
+    ("catchment_key", "ck_", r"(?<!_)ck_(?=[A-Za-z_\-]{0,64}[0-9])[A-Za-z0-9_\-]{12,}"),
     ("aws_key", "bedrock-api-key-|ABSK", r"(?:bedrock-api-key-|ABSK)[A-Za-z0-9+/]{40,}={0,2}"),
     ("gcp_key", "AIza", r"AIza[A-Za-z0-9_\-]{30,}"),
     ("gcp_key", "ya29.", r"ya29\.[A-Za-z0-9_\-.]{20,}"),
     ("gcp_key", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_\-]{20,}"),
     ("gcp_key", "1//", r"1//0[A-Za-z0-9_\-]{30,}"),
-    ("github_token", "ghp_|gho_|ghu_|ghs_|ghr_", r"gh[pousr]_(?=[A-Za-z]*[0-9])[A-Za-z0-9]{16,}"),
+    ("github_token", "ghp_|gho_|ghu_|ghs_|ghr_", r"gh[pousr]_(?=[A-Za-z]{0,64}[0-9])[A-Za-z0-9]{16,}"),
     ("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_\-]{16,}"),
     ("github_token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}"),
     ("slack_token", "xox", r"xox[abceoprs](?:\.xox[bp])?-[A-Za-z0-9\-]{10,}"),
     ("slack_token", "xapp-", r"xapp-[0-9]-[A-Za-z0-9\-]{20,}"),
     ("stripe_key", "sk_|rk_", r"[rs]k_(?:live|test)_[A-Za-z0-9]{10,}"),
     ("stripe_key", "whsec_", r"whsec_[A-Za-z0-9+/=]{20,}"),
-    ("openai_key", "sk-", r"(?<!-)sk-(?=[A-Za-z_\-]*[0-9])(?:[a-z]{2,10}-)?[A-Za-z0-9_\-]{16,}"),
+    ("openai_key", "sk-", r"(?<!-)sk-(?=[A-Za-z_\-]{0,64}[0-9])(?:[a-z]{2,10}-)?[A-Za-z0-9_\-]{16,}"),
     ("anthropic_key", "sk-ant-", r"sk-ant-[A-Za-z0-9_\-]{16,}"),
     ("clickup_token", "pk_", r"pk_[0-9]{4,}_[A-Z0-9]{24,}"),
     ("vendor_token", "hf_", r"(?<!_)hf_[A-Za-z0-9]{30,}"),
@@ -29,7 +30,7 @@ PREFIXED = (
     ("vendor_token", "dapi", r"dapi[a-f0-9]{32}(?:-[0-9])?"),
     ("vendor_token", "key-", r"(?<!-)key-[a-f0-9]{32}"),
     ("vendor_token", "lin_api_", r"lin_api_[A-Za-z0-9]{32,}"),
-    ("vendor_token", "ntn_|secret_", r"(?:ntn_|(?<!_)secret_(?=[A-Za-z]*[0-9]))[A-Za-z0-9]{40,}"),
+    ("vendor_token", "ntn_|secret_", r"(?:ntn_|(?<!_)secret_(?=[A-Za-z]{0,64}[0-9]))[A-Za-z0-9]{40,}"),
     ("vendor_token", "ATATT3|ATCTT3|ATBB", r"(?:AT[AC]TT3|ATBB)[A-Za-z0-9_\-=]{28,}"),
     ("vendor_token", "hvs.|hvb.|hvr.", r"hv[sbr]\.[A-Za-z0-9_\-]{24,}"),
     ("vendor_token", "dp.", r"dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9_\-.]{40,}"),
@@ -60,7 +61,7 @@ PREFIXED = (
     ("vendor_token", "tskey-", r"tskey-[a-z]{2,10}-[A-Za-z0-9\-]{20,}"),
     ("vendor_token", "pplx-", r"pplx-[A-Za-z0-9]{40,}"),
     ("vendor_token", "lsv2_", r"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}"),
-    ("vendor_token", "sl.", r"sl\.(?:u\.)?(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{120,}"),
+    ("vendor_token", "sl.", r"sl\.(?:u\.)?(?=[A-Za-z_\-]{0,64}[0-9])[A-Za-z0-9_\-]{120,}"),
     ("vendor_token", "LTAI", r"LTAI[A-Za-z0-9]{16,24}"),
     ("vendor_token", "AQVN", r"AQVN[A-Za-z0-9_\-]{35,}"),
     ("vendor_token", "v1.0-", r"v1\.0-[a-f0-9]{24}-[a-f0-9]{146}"),
@@ -74,13 +75,13 @@ PREFIXED = (
     (
         "vendor_token",
         "api_org_|nvapi-|csk-|jina_|tvly-|pcsk_|wandb_v1_|tgp_v1_",
-        r"(?:api_org_|nvapi-|csk-|jina_|tvly-|pcsk_|wandb_v1_|tgp_v1_)(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{32,}",
+        r"(?:api_org_|nvapi-|csk-|jina_|tvly-|pcsk_|wandb_v1_|tgp_v1_)(?=[A-Za-z_\-]{0,64}[0-9])[A-Za-z0-9_\-]{32,}",
     ),
     (
         "vendor_token",
         "fw_|fc-|sk_|sgp_|squ_|sqp_|sqa_|e2b_|key_|wk-1.|signkey-",
         (
-            r"(?:fw_(?=[A-Za-z]*[0-9])[A-Za-z0-9]{24}|fc-[a-f0-9]{32}|sk_[a-f0-9]{48}|sgp_(?:[a-f0-9]{16}_|"
+            r"(?:fw_(?=[A-Za-z]{0,64}[0-9])[A-Za-z0-9]{24}|fc-[a-f0-9]{32}|sk_[a-f0-9]{48}|sgp_(?:[a-f0-9]{16}_|"
             r"local_)?[a-f0-9]{40}|sq[upa]_[a-f0-9]{40}|e2b_[a-f0-9]{40}|key_[a-f0-9]{64}|wk-1\.[a-f0-9]{64}|"
             r"signkey-[a-z]{4,8}-[a-f0-9]{32,64})(?![A-Za-z0-9])"
         ),
@@ -90,7 +91,7 @@ PREFIXED = (
         "pa-|00",
         (
             r"(?:pa-|"
-            r"00)(?=[A-Z0-9_\-]*[a-z])(?=[a-z0-9_\-]*[A-Z])(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{40,43}(?![A-Za-z0-9_\-])"
+            r"00)(?=[A-Z0-9_\-]{0,64}[a-z])(?=[a-z0-9_\-]{0,64}[A-Z])(?=[A-Za-z_\-]{0,64}[0-9])[A-Za-z0-9_\-]{40,43}(?![A-Za-z0-9_\-])"
         ),
     ),
     (
@@ -98,10 +99,10 @@ PREFIXED = (
         "nfp_|nfc_|nfo_|vcp_|vca_|vcr_|vck_|rnd_|npg_|pnu_|apify_|apk_|polar_|retool_|unkey_|re_",
         (
             r"(?:nf[pco]_[A-Za-z0-9]{36,}|vc[park]_[A-Za-z0-9]{24,}|rnd_[A-Za-z0-9]{32}|"
-            r"npg_(?=[A-Za-z]*[0-9])[A-Za-z0-9]{12,}|pnu_[a-z0-9]{36}|apify_api_[A-Za-z0-9]{36}|"
+            r"npg_(?=[A-Za-z]{0,64}[0-9])[A-Za-z0-9]{12,}|pnu_[a-z0-9]{36}|apify_api_[A-Za-z0-9]{36}|"
             r"apk_user_[A-Za-z0-9]{32,}|polar_(?:oat|pat|cst)_[A-Za-z0-9]{32,}|"
-            r"retool_(?=[a-z_]*[A-Z0-9])[A-Za-z0-9_\-]{26}|unkey_[A-Za-z0-9]{20,}|"
-            r"re_(?=[A-Za-z]*[0-9])[A-Za-z0-9]{6,10}_[A-Za-z0-9]{20,})(?![A-Za-z0-9_])"
+            r"retool_(?=[a-z_]{0,64}[A-Z0-9])[A-Za-z0-9_\-]{26}|unkey_[A-Za-z0-9]{20,}|"
+            r"re_(?=[A-Za-z]{0,64}[0-9])[A-Za-z0-9]{6,10}_[A-Za-z0-9]{20,})(?![A-Za-z0-9_])"
         ),
     ),
     (
@@ -118,9 +119,9 @@ PREFIXED = (
         "CCIPAT_|CCIPRJ_|rdme_|fio-u-|CLOJARS_|ico-|dt0|pat.|cio",
         (
             r"(?:CCIP(?:AT|RJ)_[A-Za-z0-9]{22}_[a-f0-9]{40}|rdme_[a-z0-9]{70}|fio-u-[A-Za-z0-9_\-]{64}|"
-            r"CLOJARS_[a-z0-9]{60}|ico-(?=[A-Za-z]*[0-9])[A-Za-z0-9]{32}|"
+            r"CLOJARS_[a-z0-9]{60}|ico-(?=[A-Za-z]{0,64}[0-9])[A-Za-z0-9]{32}|"
             r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}|pat\.[A-Za-z0-9_\-]{22}\.[a-f0-9]{24}\.[A-Za-z0-9]{20}|"
-            r"cio(?=[A-Za-z]*[0-9])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{32}(?![A-Za-z0-9]))"
+            r"cio(?=[A-Za-z]{0,64}[0-9])(?=[a-z0-9]{0,64}[A-Z])[A-Za-z0-9]{32}(?![A-Za-z0-9]))"
         ),
     ),
     (
@@ -133,7 +134,7 @@ PREFIXED = (
         "rzp_live_|rzp_test_|live_|FLWSECK",
         (
             r"(?:rzp_(?:live|test)_[A-Za-z0-9]{14}|live_(?:[A-Za-z0-9]{30}|[a-f0-9]{35}|"
-            r"(?=[a-z_\-]*[A-Z0-9])[A-Za-z0-9_\-]{40})(?![A-Za-z0-9_\-])|FLWSECK(?:_TEST)?-[a-z0-9]{32}-X)"
+            r"(?=[a-z_\-]{0,64}[A-Z0-9])[A-Za-z0-9_\-]{40})(?![A-Za-z0-9_\-])|FLWSECK(?:_TEST)?-[a-z0-9]{32}-X)"
         ),
     ),
     (

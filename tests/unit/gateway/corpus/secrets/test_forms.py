@@ -75,6 +75,29 @@ CODES = {
     )[3:],
     f"private key 0x{_HEX * 2}": f"0x{_HEX * 2}",
 }
+SAID = {
+    "Das Paßwort lautet Ostern#26": "Ostern#26",
+    "mot\u00a0de\u00a0passe\u202f: Ostern#26": "Ostern#26",
+    "Le mot de passe du wifi, c'est Ostern#26": "Ostern#26",
+    "Code wifi : Ostern#26": "Ostern#26",
+    "Clé de sécurité réseau : Ostern#26": "Ostern#26",
+    "La clave es Ostern#26": "Ostern#26",
+    "Das PW ist Ostern#26": "Ostern#26",
+    "the root password's Blauwal77": "Blauwal77",
+    "P/W: Ostern#26": "Ostern#26",
+    "Pwd.: Ostern#26": "Ostern#26",
+    "Passwort (bitte ändern!): Ostern#26": "Ostern#26",
+    "The password is\nOstern#26 and it expires.": "Ostern#26",
+    "> Das Passwort lautet\n> Ostern#26": "Ostern#26",
+    "Der Türcode ist 4711": "4711",
+    "<b>Password:</b> Ostern#26": "Ostern#26",
+    "<strong>Password</strong>: <span>Ostern#26</span>": "Ostern#26",
+    "<dt>Password</dt><dd>Ostern#26</dd>": "Ostern#26",
+    "<tr><td>Kennwort</td>\n<td>Ostern#26</td></tr>": "Ostern#26",
+    "Password: <code>Ostern#26</code>": "Ostern#26",
+    "<password><![CDATA[Ostern#26]]></password>": "Ostern#26",
+    "userPassword:: T3N0ZXJuIzI2": "T3N0ZXJuIzI2",
+}
 HASHES = (
     f"pbkdf2_sha256$600000${_MIXED[:22]}${_MIXED}abcdef=",
     f"scrypt:32768:8:1${_MIXED[:16]}${_HEX * 4}",
@@ -83,7 +106,7 @@ HASHES = (
 )
 
 
-@pytest.mark.parametrize(("text", "value"), (COMMANDS | SETTINGS | CODES).items())
+@pytest.mark.parametrize(("text", "value"), (COMMANDS | SETTINGS | CODES | SAID).items())
 def test_what_opens_something_is_found_exactly(text: str, value: str):
     assert [text[start:end] for start, end, _ in find_secrets(text)] == [value]
 
@@ -123,6 +146,12 @@ def test_an_encrypted_vault_is_found():
         ".. _Credentials Grant: https://host.example/rfc6749#section-4.3",
         "Login with Google / OAuth2 or with a password",
         "snmpwalk -v2c -c public switch",
+        "#define EN_TOKEN 0x04EC",
+        "Token: '#dcdccc'",
+        "my $pwd = $ftp->pwd;",
+        ":type credential: ~azure.core.credentials.AzureKeyCredential",
+        "The password is\nrequired, and the password's length is 12 characters.",
+        "The clave es una palabra, the pass is closed",
     ],
 )
 def test_what_only_speaks_of_it_is_left_alone(text: str):

@@ -21,7 +21,7 @@ _shapes = importlib.import_module("gateway.corpus.secrets.shapes")
     [*ANCHORS, COOKIE, *dict.fromkeys(anchor for structure in STRUCTURES for anchor in structure.anchors)],
 )
 def test_every_label_and_structure_is_looked_at(anchor: str):
-    assert anchor in standing(glance(f"before\n{anchor.upper()} after"))
+    assert anchor in standing(glance(f"before\n{anchor.swapcase() if 'ß' not in anchor else anchor} after"))
 
 
 def test_names_of_codes_and_key_blocks_are_looked_at():
