@@ -11,6 +11,7 @@ from gateway.corpus.secrets.glance import KEY_BLOCKS, PIN_NAMES, SHAPES, glance,
 from gateway.corpus.secrets.key_blocks import find_key_blocks
 from gateway.corpus.secrets.labelled import find_labelled
 from gateway.corpus.secrets.labels import ANCHORS, find_labels
+from gateway.corpus.secrets.listed import find_listed
 from gateway.corpus.secrets.pairs import find_in_rows
 from gateway.corpus.secrets.shapes import find_shapes, shapes
 from gateway.corpus.secrets.structures import COOKIE, find_cookies, find_structures
@@ -71,6 +72,7 @@ def _find(text: str) -> list[SecretSpan]:
         *find_labelled(text, labels),
         *find_in_columns(text, labels),
         *find_in_rows(text, labels),
+        *find_listed(text, labels),
     ]
     if not spans:
         return []

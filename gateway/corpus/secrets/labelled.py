@@ -353,27 +353,25 @@ def _said(text: str, label: Label) -> Value | None:
         if match is None:
             continue
         value = read_value(text, match.end())
-        needed = Strength.STRONG if label.grade is Grade.HARD else Strength.RANDOM
-        if value and label.kind == "password" and is_made_up(text[value.start : value.end]):
-            needed = Strength.STRONG  # of a vague word, as in "la clave es …"
-        if value and value.quoted and label.grade >= Grade.KEY:
-            sql = way is _GAP and text[label.core : label.end].isupper()
-            needed = Strength.PLAIN if way is _VERB or sql else Strength.STRONG
-        elif (
-            way is _VERB
-            and match[0].rstrip(" :").endswith("lautet")
-            and "\n" not in match[0]
-            and label.grade is Grade.HARD
-        ):
-            needed = Strength.PLAIN  # in German nothing but the value follows
-        elif way is _GAP and _LOGIN.search(text, max(0, label.start - 80), label.start):
-            needed = Strength.PLAIN
-        found = _judge(text, value, needed)
+        found = _judge(text, value, _needed(text, label, value, way, match[0])) if value else None
         if way is _TO and found is not None and not is_made_up(text[found.start : found.end]):
             continue
         if found is not None and (way is not _GAP or _stands_alone(text, found, label)):
             return found
     return None
+
+
+def _needed(text: str, label: Label, value: Value, way: re.Pattern[str], said: str) -> Strength:
+    if value.quoted and label.grade >= Grade.KEY:
+        sql = way is _GAP and text[label.core : label.end].isupper()
+        return Strength.PLAIN if way is _VERB or sql else Strength.STRONG
+    if label.grade is Grade.HARD:
+        # In German nothing but the value follows "lautet".
+        lautet = way is _VERB and said.rstrip(" :").endswith("lautet") and "\n" not in said
+        login = way is _GAP and _LOGIN.search(text, max(0, label.start - 80), label.start)
+        return Strength.PLAIN if lautet or login else Strength.STRONG
+    made_up = label.kind == "password" and is_made_up(text[value.start : value.end])  # "la clave es …"
+    return Strength.STRONG if made_up else Strength.RANDOM
 
 
 def _stands_alone(text: str, value: Value, label: Label) -> bool:

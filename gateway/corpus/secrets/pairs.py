@@ -24,7 +24,7 @@ _WIDTHS = (2, 4)  # a name and its value, or two of each
 def is_pair(text: str, start: int, end: int, delimiter: str, label: Label) -> bool:
     """Whether in this row the label stands beside its value, rather than above a column of them."""
     row = _cells(text, start, end, delimiter)
-    at = next((number for number, cell in enumerate(row) if cell.start == label.start), -1)
+    at = next((number for number, cell in enumerate(row) if cell.start <= label.start < cell.end), -1)
     if len(row) not in _WIDTHS or at % 2:
         return False
     beside = text[row[at + 1].start : row[at + 1].end]
@@ -45,7 +45,7 @@ def is_pair(text: str, start: int, end: int, delimiter: str, label: Label) -> bo
 def paired(text: str, start: int, end: int, delimiter: str, label: Label) -> Iterator[Span]:
     """A word is enough for a password, if no other field of the list has the same one."""
     row = _cells(text, start, end, delimiter)
-    at = next(number for number, cell in enumerate(row) if cell.start == label.start)
+    at = next(number for number, cell in enumerate(row) if cell.start <= label.start < cell.end)
     value = text[row[at + 1].start : row[at + 1].end]
     others = [
         text[cells[at + 1].start : cells[at + 1].end]

@@ -50,7 +50,7 @@ _CODE = re.compile(
     | (?:os|env|environ|process|self|this|settings|config|cfg|conf|ctx|context|args|options|opts|params|props|request|req|
          res|resp|response|form|data|body|user|row|event|payload|state|secrets|vault|var|local|values)(?:\.|->|\?\.|\[).*
     | [~$]?[A-Za-z_][\w$]*(?:(?:\.|->|::|\?\.)\{?[A-Za-z_]+\}?)+            # a.b.c
-    | [A-Z][A-Z0-9]*(?:_[A-Z]+)+                                         # CONSTANT_NAME
+    | [A-Z]+\d{0,4}(?:_(?:[A-Z]+\d{0,4}|\d{1,2}))+                        # CONSTANT_NAME
     """,
     re.VERBOSE,
 )

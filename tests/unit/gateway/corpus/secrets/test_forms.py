@@ -118,6 +118,42 @@ def test_a_hashed_password_is_found(hashed: str):
     )
 
 
+TABLES = {
+    'system,note,password\nCRM,"a, b",Ostern#26\nERP,x,Blauwal77': ["Ostern#26", "Blauwal77"],
+    "System   User    Password\nCRM      anna    Ostern#26\nERP      bob     Blauwal77\n": [
+        "Ostern#26",
+        "Blauwal77",
+    ],
+    "====== ==========\nuser   password\n====== ==========\nanna   Ostern#26\n====== ==========\n": [
+        "Ostern#26"
+    ],
+    "+------+----------+\n| user | password |\n+------+----------+\n| anna | zander |\n+------+----------+": [
+        "zander"
+    ],
+    "│ user │ password │\n├──────┼──────────┤\n│ anna │ Ostern#26 │\n└──────┴──────────┘": ["Ostern#26"],
+    "| user | password |\n|------+----------|\n| anna | Ostern#26 |": ["Ostern#26"],
+    "| System | Login/Passwort |\n|---|---|\n| CRM | anna / Ostern#26 |": ["Ostern#26"],
+    "| Dienst | Zugangsdaten |\n|---|---|\n| CRM | anna / Ostern#26 |": ["Ostern#26"],
+    "| User | Old password | New password |\n|---|---|---|\n| anna | Ostern#26 | Blauwal77 |": [
+        "Ostern#26",
+        "Blauwal77",
+    ],
+    "| Passwort (neu) | User |\n|---|---|\n| Blauwal77 | anna |": ["Blauwal77"],
+    "INSERT INTO users (name, password) VALUES ('anna', 'zander'), ('bob', 'Blauwal77');": [
+        "zander",
+        "Blauwal77",
+    ],
+    "passwords:\n  - Ostern#26\n  - Blauwal77\nport: 1": ["Ostern#26", "Blauwal77"],
+    "| New password | zander |\n| Host | server1 |": ["zander"],
+    '"passwords": ["Ostern#26", "Blauwal77"]': ["Ostern#26", "Blauwal77"],
+}
+
+
+@pytest.mark.parametrize(("text", "values"), TABLES.items())
+def test_a_column_is_read_however_it_is_drawn(text: str, values: list[str]):
+    assert [text[start:end] for start, end, _ in find_secrets(text)] == values
+
+
 def test_an_encrypted_vault_is_found():
     lines = "\n".join([_HEX + _HEX] * 3)
     (span,) = find_secrets(f"$ANSIBLE_VAULT;1.1;AES256\n{lines}\nnext: 1\n")
@@ -151,6 +187,11 @@ def test_an_encrypted_vault_is_found():
         "my $pwd = $ftp->pwd;",
         ":type credential: ~azure.core.credentials.AzureKeyCredential",
         "The password is\nrequired, and the password's length is 12 characters.",
+        "| Password policy | Version |\n|---|---|\n| Blauwal77 | A1b2c3 |",
+        "Tokens   Model\n4096     gpt4o-mini2\n",
+        "INSERT INTO users (name, password) VALUES ('Blauwal77', NULL), ('Ostern26', '');",
+        'token_variants = ["+i6t-inline", "+i6t-use-option"]',
+        "SECRET_KEY, PKCS11_OBJ_X509_CRT_EXTENSION",
         "The clave es una palabra, the pass is closed",
     ],
 )
