@@ -110,6 +110,7 @@ async def delete_entry(request: Request, db: Db, entry_id: UUID, principal: Writ
         await entries.readable(session, entry_id, principal)
         await service.editable(session, entry_id, principal)
         receipt_id = await erasure.begin_erasure(session, "document", str(entry_id), "deleted")
+        await erasure.enqueue_erasure(session, receipt_id)  # should this process die before it is done
     await erasure.finish_erasure(db, request.app.state.blobs, principal.mandate_id, receipt_id)
     async with db.tenant_session(principal.mandate_id) as session:
         receipt = await receipts.find_receipt(session, receipt_id)

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from pgvector.sqlalchemy import HALFVEC
-from sqlalchemy import BigInteger, ForeignKeyConstraint, UniqueConstraint, func, text
+from sqlalchemy import BigInteger, ForeignKeyConstraint, UniqueConstraint, false, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gateway.schema import Base, Tenant
@@ -42,9 +42,7 @@ class BlobUpload(Tenant, Base):
     sha256: Mapped[bytes] = mapped_column(primary_key=True)
     principal: Mapped[str] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    used: Mapped[bool] = mapped_column(
-        server_default=text("false")
-    )  # by a document; until then it keeps its bytes
+    used: Mapped[bool] = mapped_column(server_default=false())  # by a document; until then it keeps its bytes
 
 
 class Document(Tenant, Base):
