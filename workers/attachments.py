@@ -5,6 +5,7 @@ document they came in, and leave when a new revision no longer holds them.
 import base64
 import hashlib
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row
@@ -12,12 +13,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.corpus import chunk_repository as chunks
 from gateway.corpus.blobs import BlobStore
-from gateway.corpus.erasure import begin_erasure, enqueue_erasure
+from gateway.corpus.erasure import begin_erasure, enqueue_erasure, take_back
 from gateway.ingestion.facade import request_ingestions
 from gateway.ingestion.schemas import IngestionRequest
 from gateway.tenancy.schemas import Policy
 from workers.pipeline.extracted import Attachment
 
+REMOVED = "attachment_removed"
 DEEPEST = 3  # a message in a message in a message; what it holds is named, not opened
 _DEPTH = "attachmentDepth"
 _KINDS = {"outlook_message": "outlook_attachment", "gmail_message": "gmail_attachment"}
@@ -43,18 +45,29 @@ async def hand_over(
     lane: str,
     attachments: Sequence[Attachment],
 ) -> None:
-    """Asks for every attachment; erases those of an earlier revision that are no longer there."""
+    """Asks for every attachment; erases those of an earlier revision that are no longer there.
+
+    One whose kind has had its time since the document came in stays away: reading the document again does not bring it back.
+    """
     prefix = _prefix(document.source_id)
     requests = [_request(document, lane, prefix, index, item) for index, item in enumerate(attachments)]
+    requests = [request for request in requests if not _outlived(document, request, policy)]
     if requests:
         await request_ingestions(session, requests, blobs=blobs)
     before = await chunks.attachments_of(session, document.id, prefix)
-    gone = before.keys() - {request.source_id for request in requests}
-    if policy.legal_hold:
-        return
-    for source_id in sorted(gone):
-        receipt_id = await begin_erasure(session, "document", str(before[source_id]), "attachment_removed")
+    there = {request.source_id for request in requests}
+    await take_back(session, [before[source_id] for source_id in sorted(before.keys() & there)], REMOVED)
+    for source_id in sorted(before.keys() - there):
+        # Nobody says it again: under legal hold it waits for its end.
+        receipt_id = await begin_erasure(session, "document", str(before[source_id]), REMOVED, patient=True)
         await enqueue_erasure(session, receipt_id)
+
+
+def _outlived(document: Row[Any], request: IngestionRequest, policy: Policy) -> bool:
+    days = policy.retention_days.get(request.source_kind)
+    if days is None or policy.legal_hold:
+        return False
+    return document.created_at < datetime.now(UTC) - timedelta(days=days)
 
 
 def _request(

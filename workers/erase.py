@@ -9,9 +9,11 @@ from sqlalchemy import Row
 from gateway.corpus.blobs import BlobStore
 from gateway.corpus.erasure import finish_erasure
 from gateway.db import Database
+from gateway.errors import LegalHold
 from gateway.ingestion import ledger_repository as ledger
 from gateway.settings import Settings
 from workers.farewell import covered, tell_vendor
+from workers.holding import wait_for_hold
 
 
 class EraseSlice:
@@ -23,8 +25,12 @@ class EraseSlice:
             receipt_id = UUID(job.payload["receiptId"])
             for connection_id in await covered(self.db, self.mandate_id, receipt_id):
                 await tell_vendor(self.db, self.settings, self.mandate_id, connection_id)
-            # Every batch is idempotent and locks the receipt, so two workers at once only take turns.
-            await finish_erasure(self.db, self.blobs, self.mandate_id, receipt_id)
+            try:
+                # Every batch is idempotent and locks the receipt, so two workers at once only take turns.
+                await finish_erasure(self.db, self.blobs, self.mandate_id, receipt_id)
+            except LegalHold:
+                await wait_for_hold(self.db, self.mandate_id, job)
+                continue
             async with self.db.tenant_session(self.mandate_id) as session:
                 if await ledger.hold(session, [(job.id, job.fence)]):
                     await ledger.finish(session, [{"id": job.id, "status": "indexed", "reason": "erased"}])

@@ -13,8 +13,7 @@ from gateway.errors import LegalHold
 from gateway.ingestion import ledger_repository as ledger
 from gateway.ingestion import repository as ingestion
 from gateway.tenancy.schemas import Policy
-
-LOOK_AGAIN = 24 * 3600.0  # seconds, while a legal hold lasts
+from workers.holding import wait_for_hold
 
 
 class GraceSlice:
@@ -26,11 +25,7 @@ class GraceSlice:
             try:
                 await self._look(job)
             except LegalHold:
-                async with self.db.tenant_session(self.mandate_id) as session:
-                    if await ledger.hold(session, [(job.id, job.fence)]):
-                        await ledger.put_back(
-                            session, job.id, delay_seconds=LOOK_AGAIN, reason="legal hold", refund=True
-                        )
+                await wait_for_hold(self.db, self.mandate_id, job)
 
     async def _look(self, job: Row[Any]) -> None:
         async with self.db.tenant_session(self.mandate_id) as session:

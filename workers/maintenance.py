@@ -7,18 +7,20 @@ import time
 from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.connections import service as connections
 from gateway.connections.sync_service import revive_schedules
 from gateway.corpus import blob_repository, chunk_repository, lexicon, vector_repository
 from gateway.corpus.blobs import BlobStore
 from gateway.corpus.erasure import expire_documents
-from gateway.db import Database, emit_on_commit
+from gateway.db import Database, emit_on_commit, tenant_of
 from gateway.errors import StoreUnavailable
 from gateway.insights.service import apply_retention
 from gateway.logs import emit
 from gateway.settings import Settings
 from gateway.tenancy import repository as tenancy
+from gateway.tenancy.hold_repository import under_hold
 
 SMALL_SEGMENT = 2000  # chunks; a search reads every segment of a term, so many small ones cost it
 CROWD = 8  # that many small segments of one owner are merged
@@ -66,17 +68,24 @@ class Maintenance:
                     session, "house.vectors.collected", mandateId=str(mandate_id), vectors=collected
                 )
         async with self._db.tenant_session(mandate_id) as session:
-            former = await blob_repository.release_former_originals(session, RELEASED_AT_ONCE)
-            gone = await blob_repository.delete_unreferenced(session, former, older_than_seconds=0)
-            gone += await blob_repository.delete_unreferenced(
-                session, None, older_than_seconds=UNUSED_UPLOAD_SECONDS
-            )
-            await self._blobs.delete_objects(mandate_id, [digest for digest, in_store in gone if in_store])
+            if not await under_hold(session):
+                await self._collect_blobs(session)
         now = time.monotonic()
         if now - self._orphans_sought.get(mandate_id, -ORPHANS_SECONDS) >= ORPHANS_SECONDS:
             self._orphans_sought[mandate_id] = now
             async with self._db.tenant_session(mandate_id) as session:
                 await self._blobs.collect_orphans(session)
+
+    async def _collect_blobs(self, session: AsyncSession) -> None:
+        """Originals of revisions that nobody needs any more, and uploads that nobody used for a day."""
+        former = await blob_repository.release_former_originals(session, RELEASED_AT_ONCE)
+        gone = await blob_repository.delete_unreferenced(session, former, older_than_seconds=0)
+        gone += await blob_repository.delete_unreferenced(
+            session, None, older_than_seconds=UNUSED_UPLOAD_SECONDS
+        )
+        await self._blobs.delete_objects(
+            tenant_of(session), [digest for digest, in_store in gone if in_store]
+        )
 
     async def _name_some(self, mandate_id: UUID) -> None:
         """Documents that an earlier version indexed have no title in the index yet; after that there are none."""

@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected, show_one, show_rows
+from gateway.commands.erase import wait_for_receipt
 from gateway.errors import Conflict
 
 connections = typer.Typer(help="Connected accounts and their syncs.", no_args_is_help=True)
@@ -106,9 +107,7 @@ def revoke(
     """Disconnect: from now on nothing of it is served. Prints the receipt of what was erased."""
     with connected(url, api_key, data_dir) as api:
         answer = api.call("DELETE", f"/connections/{connection_id}")
-        while answer["status"] != "done":
-            time.sleep(LOOK_SECONDS)
-            answer = api.call("GET", f"/receipts/{answer.get('receiptId') or answer['id']}")
+        answer = wait_for_receipt(api, answer.get("receiptId") or answer["id"])
     if as_json:
         show_one(answer, as_json=True)
         return

@@ -10,10 +10,11 @@ import typer
 
 from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected, show_one
 from gateway.commands.tenancy import user_id_of, users
-from gateway.errors import Conflict, InvalidRequest, NotFound
+from gateway.errors import Conflict, InvalidRequest, LegalHold, NotFound
 
 ERASE_EXAMPLES = "Example: catchment erase --user ada@example.org --yes"
 WAIT_SECONDS = 0.5
+NOTHING_THERE = 3  # exit code: no error, and no erasure either
 
 
 def erase(  # noqa: PLR0917 - typer reads the command line from them
@@ -27,25 +28,44 @@ def erase(  # noqa: PLR0917 - typer reads the command line from them
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Erase for good, with a receipt that counts each store. Needs an admin's key; a legal hold refuses."""
+    """Erase for good, with a receipt that counts each store; exit code 3 if nothing was there. Needs an admin's key; a legal
+    hold refuses.
+    """
     if sum((user is not None, document is not None, source is not None, mandate)) != 1:
         raise InvalidRequest("Name exactly one of --user, --document, --source and --mandate.")
     with connected(url, api_key, data_dir) as api:
         body, what = _subject(api, user, document, source)
         if not yes:
             _confirm(what)
-        receipt = api.call("POST", "/erasures", json=body)
-        while receipt["status"] != "done":
-            time.sleep(WAIT_SECONDS)
-            receipt = api.call("GET", f"/receipts/{receipt['id']}")
+        receipt = wait_for_receipt(api, api.call("POST", "/erasures", json=body)["id"])
     if as_json:
         show_one(receipt, as_json=True)
-        return
-    if not receipt["found"]:
+    elif receipt["found"]:
+        _show(receipt, what)
+    else:
         typer.echo(
-            f"Nothing was erased, because nothing was there: {what}. See whether the id is right. Receipt {receipt['id']}."
+            f"Nothing was erased, because nothing was there: {what}. See whether the id is right. Receipt {receipt['id']}.",
+            err=True,
         )
-        return
+    if not receipt["found"]:
+        raise typer.Exit(NOTHING_THERE)
+
+
+def wait_for_receipt(api: Api, receipt_id: str) -> dict[str, Any]:
+    """The receipt of an erasure that was asked for, once it is done."""
+    while True:
+        receipt = api.call("GET", f"/receipts/{receipt_id}")
+        if receipt["status"] == "done":
+            return receipt
+        if receipt["held"]:
+            raise LegalHold(
+                f"The mandate came under legal hold before all was erased. What is left goes when the hold is lifted in the "
+                f"policy: catchment policy set legalHold=false. Receipt {receipt_id}."
+            )
+        time.sleep(WAIT_SECONDS)
+
+
+def _show(receipt: dict[str, Any], what: str) -> None:
     typer.echo(f"Erased {what}. Receipt {receipt['id']}:")
     for store, count in sorted(receipt["counts"].items()):
         if count:
@@ -94,7 +114,7 @@ def export_user(
 ) -> None:
     """Take out everything that is stored about a user, as a zip archive."""
     if to.exists():
-        raise Conflict(f"{to} is already there.")
+        raise Conflict(f"{to} is already there; name another file with --to.")
     with connected(url, api_key, data_dir) as api:
-        size = api.download(f"/users/{user_id_of(api, user)}/export", to)
+        size = api.download(f"/users/{_account_of(api, user)}/export", to)
     typer.echo(f"{to}: {size} bytes")

@@ -137,7 +137,7 @@ async def revoke(db: Db, connection_id: UUID, principal: Writer) -> Response:
         receipt_id = await service.revoke(session, row, "revoked")
     until = time.monotonic() + RECEIPT_SECONDS
     receipt = await _receipt(db, principal.mandate_id, receipt_id)
-    while receipt.status != "done" and time.monotonic() < until:
+    while receipt.status != "done" and not receipt.held and time.monotonic() < until:
         await asyncio.sleep(0.1)
         receipt = await _receipt(db, principal.mandate_id, receipt_id)
     if receipt.status == "done":

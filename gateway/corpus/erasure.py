@@ -24,19 +24,23 @@ from gateway.errors import LegalHold, NotFound
 from gateway.ingestion import repository as ingestion
 from gateway.insights import repository as insights
 from gateway.logs import emit
+from gateway.tenancy.hold_repository import under_hold
 from gateway.tenancy.schemas import Policy
 
 Subject = Literal["document", "user", "source", "connection", "mandate"]
 BATCH = 200
 
 
-async def begin_erasure(session: AsyncSession, subject: Subject, subject_id: str, reason: str) -> UUID:
+async def begin_erasure(
+    session: AsyncSession, subject: Subject, subject_id: str, reason: str, *, patient: bool = False
+) -> UUID:
     """Closes the fences and opens the receipt, in the caller's transaction. The rest may run now or in a worker.
 
-    A second request while one is running joins it. An unknown connection erases nothing.
+    A second request while one is running joins it. An unknown connection erases nothing. A legal hold refuses; `patient`:
+    the erasure waits for its end.
     """
     policy = Policy.model_validate(await ingestion.mandate_policy(session))
-    if policy.legal_hold:
+    if policy.legal_hold and not patient:
         raise LegalHold("The mandate is under legal hold; lift it in the policy before erasing anything.")
     if subject == "connection":
         if not subject_id or await connections.revoke(session, UUID(subject_id)) is None:
@@ -63,19 +67,35 @@ async def enqueue_erasure(session: AsyncSession, receipt_id: UUID) -> None:
     await ingestion.ring_on_commit(session, [{"id": new_id(), "topic": "bell", "lane": "interactive"}])
 
 
+async def take_back(session: AsyncSession, document_ids: Sequence[UUID], reason: str) -> None:
+    """Erasures of these for that reason that have not begun: the reason has gone."""
+    if not document_ids:
+        return
+    for receipt_id in await repository.drop_receipts(session, document_ids, reason):
+        await ingestion.drop_live_job(session, f"erase:{receipt_id}")
+
+
 async def finish_erasure(
     db: Database, blobs: BlobStore, mandate_id: UUID, receipt_id: UUID
 ) -> dict[str, int]:
-    """Runs a begun erasure to its end; safe to call again after a crash."""
+    """Runs a begun erasure to its end; safe to call again after a crash. A legal hold that comes in between stops it between
+    two batches.
+    """
     began = time.monotonic()
     while True:
         async with db.tenant_session(mandate_id) as session:
+            held = await under_hold(session)
             receipt = await repository.lock_receipt(session, receipt_id)
             if receipt is None:
                 raise NotFound(f"There is no receipt {receipt_id}.")
             counts: dict[str, int] = dict(receipt.counts)
             if receipt.status == "done":
                 return counts
+            if held:
+                raise LegalHold(
+                    "The mandate is under legal hold since this erasure began; it goes on when the hold is lifted in the policy. "
+                    f"GET /v1/receipts/{receipt_id} says how far it is."
+                )
             batch = await repository.lock_batch(session, receipt.subject, receipt.subject_id, BATCH)
             if batch:
                 _add(
@@ -183,10 +203,12 @@ async def expire_documents(db: Database, blobs: BlobStore, mandate_id: UUID) -> 
     async with db.tenant_session(mandate_id) as session:
         policy = Policy.model_validate(await ingestion.mandate_policy(session))
     gone = 0
-    for source_kind, days in sorted(policy.retention_days.items() if not policy.legal_hold else ()):
+    for source_kind, days in sorted(policy.retention_days.items()):
         counts: dict[str, int] = {}
         while True:
             async with db.tenant_session(mandate_id) as session:
+                if await under_hold(session):
+                    break
                 before = datetime.now(UTC) - timedelta(days=days)
                 batch = await repository.lock_outlived(session, source_kind, before, BATCH)
                 if not batch:

@@ -143,10 +143,29 @@ async def running_receipt(session: AsyncSession, subject: str, subject_id: str) 
     )
 
 
+async def drop_receipts(session: AsyncSession, document_ids: Sequence[UUID], reason: str) -> list[UUID]:
+    """Of erasures of these documents that wait; one that is at work is let be."""
+    rows = await session.scalars(
+        text(
+            "DELETE FROM receipt WHERE mandate_id = :mandate_id AND id IN (SELECT id FROM receipt "
+            "WHERE mandate_id = :mandate_id AND subject = 'document' AND subject_id = ANY(:ids) AND status = 'running' "
+            "AND reason = :reason ORDER BY id FOR UPDATE SKIP LOCKED) RETURNING id"
+        ),
+        {"mandate_id": tenant_of(session), "ids": [str(one) for one in document_ids], "reason": reason},
+    )
+    return list(rows)
+
+
 async def find_receipt(session: AsyncSession, receipt_id: UUID) -> Row[Any] | None:
-    return (
-        await session.execute(text("SELECT * FROM receipt WHERE id = :id"), {"id": receipt_id})
-    ).one_or_none()
+    """`held`: a legal hold that came after it keeps it from going on."""
+    rows = await session.execute(
+        text(
+            "SELECT r.*, r.status = 'running' AND coalesce(CAST(m.policy->>'legalHold' AS boolean), false) AS held "
+            "FROM receipt r JOIN mandate m ON m.mandate_id = r.mandate_id WHERE r.id = :id"
+        ),
+        {"id": receipt_id},
+    )
+    return rows.one_or_none()
 
 
 async def lock_receipt(session: AsyncSession, receipt_id: UUID) -> Row[Any] | None:

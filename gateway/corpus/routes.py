@@ -234,6 +234,7 @@ async def delete_document(request: Request, document_id: UUID, principal: Writer
     async with db.tenant_session(principal.mandate_id) as session:
         await service.editable(session, document_id, principal)
         receipt_id = await erasure.begin_erasure(session, "document", str(document_id), "deleted")
+        await erasure.enqueue_erasure(session, receipt_id)  # should this process die before it is done
     await erasure.finish_erasure(db, request.app.state.blobs, principal.mandate_id, receipt_id)
     return await _receipt(db, principal.mandate_id, receipt_id)
 
@@ -354,7 +355,7 @@ async def erase(request: Request, wanted: ErasureIn, principal: Admin) -> Respon
         await erasure.enqueue_erasure(session, receipt_id)
     until = time.monotonic() + RECEIPT_SECONDS
     receipt = await _receipt(db, principal.mandate_id, receipt_id)
-    while receipt.status != "done" and time.monotonic() < until:
+    while receipt.status != "done" and not receipt.held and time.monotonic() < until:
         await asyncio.sleep(0.1)
         receipt = await _receipt(db, principal.mandate_id, receipt_id)
     body: dict[str, Any] = receipt.model_dump(mode="json", by_alias=True)

@@ -85,6 +85,7 @@ class ReceiptOut(Wire):
     subject: str
     subject_id: str
     status: str
+    held: bool = Field(description="a legal hold came after it: what is left stays until the hold is lifted")
     reason: str
     counts: dict[str, int]
     created_at: datetime

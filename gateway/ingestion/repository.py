@@ -307,6 +307,16 @@ async def has_live_job(session: AsyncSession, dedupe_key: str) -> bool:
     return bool(found)
 
 
+async def drop_live_job(session: AsyncSession, dedupe_key: str) -> None:
+    await session.execute(
+        text(
+            "DELETE FROM job WHERE mandate_id = :mandate_id AND dedupe_key = :dedupe_key "
+            "AND status IN ('pending', 'extracted', 'embedding')"
+        ),
+        {"mandate_id": tenant_of(session), "dedupe_key": dedupe_key},
+    )
+
+
 async def ring_on_commit(session: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
     """Outbox rows (`id topic lane payload`) and a notification, both delivered with the caller's commit or not at all."""
     await session.execute(

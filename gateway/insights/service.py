@@ -15,6 +15,7 @@ from gateway.ingestion import repository as ingestion
 from gateway.insights import repository, spend_repository
 from gateway.insights.schemas import CitationsIn, CitationsOut, SpendOut, SpendPage, SpendTotal, StatsOut
 from gateway.logs import emit
+from gateway.tenancy.hold_repository import under_hold
 from gateway.tenancy.principal import Principal
 from gateway.tenancy.schemas import Policy
 
@@ -132,13 +133,13 @@ async def apply_retention(db: Database, mandate_id: UUID) -> dict[str, int]:
     async with db.tenant_session(mandate_id) as session:
         policy = Policy.model_validate(await ingestion.mandate_policy(session))
     counts: dict[str, int] = {"query_log": 0, "citation": 0, "answer": 0, "timeline": 0}
-    if policy.legal_hold:
-        return counts
     before = datetime.now(UTC) - timedelta(days=policy.log_retention_days)
     for table in counts:
         gone = EXPIRE_BATCH
         while gone == EXPIRE_BATCH:
             async with db.tenant_session(mandate_id) as session:
+                if await under_hold(session):
+                    return counts
                 gone = await repository.expire(session, table, before, EXPIRE_BATCH)
             counts[table] += gone
     if any(counts.values()):

@@ -14,10 +14,18 @@ from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from gateway.db import COMMONS, Database, emit_on_commit, enter_tenant, new_id, raw_connection, tenant_of
-from gateway.errors import Conflict, InvalidRequest, NotAllowed, NotAuthenticated, NotFound, fields_invalid
+from gateway.errors import (
+    Conflict,
+    InvalidRequest,
+    LegalHold,
+    NotAllowed,
+    NotAuthenticated,
+    NotFound,
+    fields_invalid,
+)
 from gateway.ingestion.events import record_event
 from gateway.ingestion.facade import resume_waiting
-from gateway.tenancy import repository
+from gateway.tenancy import hold_repository, repository
 from gateway.tenancy.models import ApiKey, FeatureInstance, Mandate, Membership, User
 from gateway.tenancy.principal import ROLE_SCOPES, Principal, new_token, token_hash
 from gateway.tenancy.schemas import (
@@ -109,7 +117,7 @@ async def delete_mandate(session: AsyncSession, operator: Principal) -> None:
     mandate_id = tenant_of(session)
     if mandate_id in {COMMONS, operator.mandate_id}:
         raise Conflict("The commons and your own mandate cannot be deleted.")
-    await get_mandate(session, lock=True)
+    _refuse_under_hold(await get_mandate(session, lock=True), "deleting it")
     if await repository.holds_documents(session):
         raise Conflict(
             'The mandate still holds documents; erase them first: POST /v1/erasures {"mandate": true}.'
@@ -124,6 +132,8 @@ async def policy_of(session: AsyncSession) -> Policy:
 
 async def patch_policy(session: AsyncSession, patch: dict[str, Any]) -> Policy:
     """RFC 7396; only what differs from the defaults is kept, so that a later default reaches old mandates."""
+    if "legalHold" in patch:  # from this answer on nothing goes
+        await hold_repository.wait_for_erasures(session)
     before = (await get_mandate(session, lock=True)).policy
     stored = merge(before, patch)
     try:
@@ -194,9 +204,18 @@ async def change_user(session: AsyncSession, user_id: UUID, patch: UserPatch, pr
 
 async def delete_user(session: AsyncSession, user_id: UUID, principal: Principal) -> None:
     await get_user(session, user_id)
+    _refuse_under_hold(
+        await get_mandate(session),
+        "deleting an account; that its user is no member any more can be said meanwhile",
+    )
     if await repository.member_role(session, user_id) is not None:
         await remove_member(session, user_id, principal)
     await repository.delete_user(session, user_id)
+
+
+def _refuse_under_hold(mandate: Mandate, what: str) -> None:
+    if Policy.model_validate(mandate.policy).legal_hold:
+        raise LegalHold(f"The mandate is under legal hold; lift it in the policy before {what}.")
 
 
 async def add_member(session: AsyncSession, user_id: UUID, role: Role, principal: Principal) -> MemberOut:

@@ -3,6 +3,7 @@
 Afterwards no table, blob, Redis key, file, log line or export holds a word of theirs. Figures are printed (`pytest -s`).
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -267,7 +268,9 @@ async def test_the_command_line_erases_and_takes_out(db, tenant, house, database
     assert "document       1" in erased.stdout
     assert await world.traces(person) == []
     nobody = run("erase", "--document", str(new_id()), "--yes")
-    assert (nobody.returncode, "nothing was there" in nobody.stdout) == (0, True)
+    assert (nobody.returncode, nobody.stdout, "nothing was there" in nobody.stderr) == (3, "", True)
+    asked = run("erase", "--document", str(new_id()), "--yes", "--json")
+    assert (asked.returncode, json.loads(asked.stdout)["found"]) == (3, False)
 
 
 def test_every_crash_point_is_in_the_loop_or_has_a_reason() -> None:

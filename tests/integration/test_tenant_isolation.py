@@ -81,6 +81,9 @@ PROBED = [
     ),
     Probed(import_module("gateway.corpus.vector_repository")),
     Probed(import_module("gateway.insights.repository")),
+    Probed(
+        import_module("gateway.tenancy.hold_repository"), exempt={"wait_for_erasures": "an advisory lock"}
+    ),
     Probed(import_module("gateway.insights.spend_repository")),
 ]
 # Repositories that know no tenants.

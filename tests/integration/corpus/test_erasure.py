@@ -11,11 +11,13 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from gateway.connections import repository as connections
-from gateway.corpus import blob_repository, erasure
+from gateway.corpus import blob_repository, erasure, erasure_repository
 from gateway.db import new_id
 from gateway.errors import LegalHold, NotFound
 from gateway.ingestion import consumer, events
 from gateway.insights import repository as insights
+from gateway.tenancy import service as tenancy
+from gateway.tenancy.hold_repository import under_hold
 from tests.fixtures.corpus import ask, rows_of
 from tests.integration.workers.test_ingest import assert_consistent, paragraphs
 from workers import ingest
@@ -312,6 +314,72 @@ async def test_a_legal_hold_refuses(db, tenant, bench):
     await rows_of(db, tenant, """UPDATE mandate SET policy = '{"legalHold": true}' RETURNING 1""")
     with pytest.raises(LegalHold):
         await erase(db, bench, tenant, "document", handle.document_id)
+
+
+async def policy(db, tenant, **fields) -> None:
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await tenancy.patch_policy(session, fields)
+
+
+async def test_a_hold_that_comes_while_an_erasure_runs_stops_it_until_it_is_lifted(
+    db, tenant, bench, monkeypatch
+):
+    class Killed(BaseException):
+        pass
+
+    def die(_name: str) -> None:
+        raise Killed
+
+    await fill(db, bench, tenant)
+    monkeypatch.setattr(erasure, "BATCH", 1)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        receipt = await erasure.begin_erasure(session, "user", str(tenant.user_id), "test")
+        await erasure.enqueue_erasure(session, receipt)
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure, "crash_point", die)
+        with pytest.raises(Killed):
+            await erasure.finish_erasure(db, bench.blobs, tenant.mandate_id, receipt)
+    await policy(db, tenant, legalHold=True)
+    with pytest.raises(LegalHold, match="goes on when the hold is lifted"):
+        await erasure.finish_erasure(db, bench.blobs, tenant.mandate_id, receipt)
+    await bench.drain(tenant)
+    assert await counted(db, tenant, "document") == 2
+    async with db.tenant_session(tenant.mandate_id) as session:
+        found = await erasure_repository.find_receipt(session, receipt)
+    assert (found.status, found.held, found.counts["document"]) == ("running", True, 1)
+    [job] = await rows_of(db, tenant, "SELECT status, reason, attempts FROM job WHERE kind = 'erase'")
+    assert job == ("pending", "legal hold", 0)
+    await policy(db, tenant, legalHold=None)
+    await bench.drain(tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        found = await erasure_repository.find_receipt(session, receipt)
+    assert (found.status, found.held, found.counts["document"]) == ("done", False, 3)
+
+
+async def test_who_sets_a_hold_waits_for_the_batch_that_goes_on(db, tenant):
+    """Once it is answered, nothing goes any more."""
+    async with db.tenant_session(tenant.mandate_id) as erasing:
+        assert not await under_hold(erasing)
+        async with db.tenant_session(tenant.mandate_id) as session:
+            await session.execute(text("SET LOCAL lock_timeout = '200ms'"))
+            with pytest.raises(DBAPIError):
+                await tenancy.patch_policy(session, {"legalHold": True})
+            await session.rollback()
+    await policy(db, tenant, legalHold=True)
+    async with db.tenant_session(tenant.mandate_id) as erasing:
+        assert await under_hold(erasing)
+
+
+async def test_under_a_legal_hold_an_upload_that_nobody_used_stays(db, tenant, bench):
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await bench.blobs.add(session, [(sha256(b"evidence").digest(), b"evidence")])
+    await rows_of(db, tenant, "UPDATE blob SET created_at = now() - interval '2 days' RETURNING 1")
+    await policy(db, tenant, legalHold=True)
+    await Maintenance(db, bench.settings).tidy(tenant.mandate_id)
+    assert await counted(db, tenant, "blob") == 1
+    await policy(db, tenant, legalHold=False)
+    await Maintenance(db, bench.settings).tidy(tenant.mandate_id)
+    assert await counted(db, tenant, "blob") == 0
 
 
 async def test_an_interrupted_erasure_resumes_and_still_counts_everything(db, tenant, bench, monkeypatch):

@@ -6,9 +6,11 @@ import hashlib
 import httpx
 import pytest
 
+from gateway.corpus import erasure
 from gateway.corpus.child.failures import REASONS
 from gateway.corpus.service import REASON_SENTENCES
 from gateway.db import new_id
+from gateway.errors import StoreUnavailable
 from tests.fixtures.corpus import Tenant, ask, rows_of
 
 MARKDOWN = b"# Guide\n\nReset the gateway with the red button.\n"
@@ -360,6 +362,25 @@ def test_every_reason_has_words():
     assert (REASONS | {"archive", "media", "executable", "budget", "poison", "attempts"}) - set(
         REASON_SENTENCES
     ) == set()
+
+
+async def test_a_deletion_whose_gateway_died_is_carried_to_its_end(
+    client, mandate, owner, bench, monkeypatch
+):
+    document = (await upload(client, mandate)).json()["documentId"]
+    entry = {"title": "a", "content": "An entry.", "type": "note"}
+    written = (await client.post("/v1/entries", json=entry, headers=mandate.auth())).json()
+    await bench.drain(owner)
+
+    async def dies(*_: object) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(erasure, "finish_erasure", dies)
+    for path in (f"documents/{document}", f"entries/{written['id']}"):
+        answer = await client.delete(f"/v1/{path}", headers=mandate.auth())
+        assert answer.status_code == 503, answer.text
+    await bench.drain(owner)
+    assert await rows_of(bench.db, owner, "SELECT 1 FROM document") == []
 
 
 @pytest.mark.parametrize("size", [1, 10_000])

@@ -2,12 +2,14 @@
 
 import base64
 
-from gateway.corpus.erasure import begin_erasure, finish_erasure
+from gateway.corpus.erasure import begin_erasure, expire_documents, finish_erasure
 from gateway.corpus.repository import find_document
 from gateway.corpus.schemas import DocumentPatch
 from gateway.corpus.service import describe
 from gateway.db import new_id
+from gateway.ingestion.facade import reindex
 from gateway.tenancy.principal import Principal
+from gateway.tenancy.service import patch_policy
 from tests.fixtures.corpus import ask, rows_of
 from tests.fixtures.mail_files import as_bytes, mail
 from workers.pipeline.formats.mail import MOST_ATTACHMENTS
@@ -107,6 +109,36 @@ async def test_legal_hold_keeps_what_a_new_revision_left_out(db, tenant, bench):
     await rows_of(db, tenant, "UPDATE mandate SET policy = '{\"legalHold\": true}' RETURNING slug")
     await hand_in(bench, tenant, message())
     assert len(await rows_of(db, tenant, DOCUMENTS)) == 2
+
+
+async def test_what_a_hold_kept_goes_when_it_is_lifted_unless_it_is_there_again(db, tenant, bench):
+    first, second = ("a.txt", b"first note"), ("b.txt", b"second note")
+    await hand_in(bench, tenant, message(first, second))
+    await hold(db, tenant, True)
+    await hand_in(bench, tenant, message(subject="leer"))
+    await hand_in(bench, tenant, message(first, subject="wieder da"))
+    assert len(await rows_of(db, tenant, DOCUMENTS)) == 3
+    await hold(db, tenant, False)
+    await bench.drain(tenant)
+    assert [row.title for row in await rows_of(db, tenant, DOCUMENTS)] == ["", "a.txt"]
+    assert [row.status for row in await rows_of(db, tenant, "SELECT status FROM receipt")] == ["done"]
+
+
+async def hold(db, tenant, on: bool) -> None:
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await patch_policy(session, {"legalHold": on})
+
+
+async def test_an_attachment_whose_kind_has_had_its_time_does_not_come_back_with_its_mail(db, tenant, bench):
+    handle = await hand_in(bench, tenant, message(("a.txt", b"a note")))
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await patch_policy(session, {"retentionDays": {"outlook_attachment": 30}})
+    await rows_of(db, tenant, "UPDATE document SET created_at = now() - interval '31 days' RETURNING 1")
+    assert await expire_documents(db, bench.blobs, tenant.mandate_id) == 1
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await reindex(session, handle.document_id)
+    await bench.drain(tenant)
+    assert [row.source_kind for row in await rows_of(db, tenant, DOCUMENTS)] == ["outlook_message"]
 
 
 async def test_mails_inside_mails_are_opened_three_deep(db, tenant, bench):
