@@ -29,6 +29,7 @@ from gateway.tenancy.schemas import Policy
 
 Subject = Literal["document", "user", "source", "connection", "mandate"]
 BATCH = 200
+_ENDS_CONNECTIONS = {"user", "connection", "mandate"}
 
 
 async def begin_erasure(
@@ -98,10 +99,10 @@ async def finish_erasure(
                 )
             batch = await repository.lock_batch(session, receipt.subject, receipt.subject_id, BATCH)
             if batch:
-                _add(
-                    counts,
-                    await _erase(session, blobs, batch),
-                )
+                erased = await _erase(session, blobs, batch)
+                if receipt.subject in _ENDS_CONNECTIONS:
+                    del erased["remote_item"]  # they go with their connection, and are counted then
+                _add(counts, erased)
             else:
                 _add(counts, await _forget(session, blobs, receipt.subject, receipt.subject_id))
             await repository.update_receipt(session, receipt_id, counts, done=not batch)
@@ -132,7 +133,7 @@ async def _erase(session: AsyncSession, blobs: BlobStore, batch: Sequence[Any]) 
     chunks = await repository.chunks_of(session, ids)
     await lexicon.take_out(session, [chunk.id for chunk in chunks])
     counts = await insights.forget_documents(session, ids)
-    await repository.blank_items(session, ids)
+    counts["remote_item"] = await repository.blank_items(session, ids)
     counts |= await repository.delete_documents(session, ids)
     counts["vector"] = await vector_repository.collect(
         session, sorted({chunk.text_hash for chunk in chunks}), limit=len(chunks) * 4 + 1
@@ -162,7 +163,7 @@ async def _forget(session: AsyncSession, blobs: BlobStore, subject: str, subject
     if subject == "connection":
         counts = await _forget_connection(session, UUID(subject_id))
     elif subject == "source":
-        counts = await repository.forget_items(session, data_source_id=UUID(subject_id))
+        counts = await repository.forget_items(session, UUID(subject_id))
     else:
         counts = await _forget_people(session, blobs, subject, subject_id)
     # Left behind by processes that died before they could say for whom they worked.

@@ -98,16 +98,22 @@ async def delete_documents(session: AsyncSession, document_ids: Sequence[UUID]) 
     return counts
 
 
-async def blank_items(session: AsyncSession, document_ids: Sequence[UUID]) -> None:
-    """The ledger of what a vendor listed keeps that there was something, so that it does not come back; not what it was."""
-    await session.execute(
+# What stays of an item that was erased: that there was something, so that it does not come back; not what it was.
+_BLANK = (
+    "name = '', path = '', uri = NULL, metadata = '{}', handle = '{}', document_id = NULL, reason = 'erased'"
+)
+
+
+async def blank_items(session: AsyncSession, document_ids: Sequence[UUID]) -> int:
+    """In the ledger of what a vendor listed; how many there were."""
+    done = await session.execute(
         text(
-            "UPDATE remote_item SET name = '', path = '', uri = NULL, metadata = '{}', handle = '{}', document_id = NULL, "
-            "state = CASE WHEN state = 'deleted' THEN state ELSE 'skipped' END, reason = 'erased' "
+            f"UPDATE remote_item SET {_BLANK}, state = CASE WHEN state = 'deleted' THEN state ELSE 'skipped' END "
             "WHERE mandate_id = :mandate_id AND document_id = ANY(:ids)"
         ),
         {"mandate_id": tenant_of(session), "ids": list(document_ids)},
     )
+    return int(done.rowcount)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 async def open_receipt(
@@ -227,20 +233,22 @@ async def withdraw_uploads(session: AsyncSession, user_id: UUID | None) -> list[
     return list(rows)
 
 
-async def forget_items(
-    session: AsyncSession, *, connection_id: UUID | None = None, data_source_id: UUID | None = None
-) -> dict[str, int]:
-    """What was listed at a vendor's, and what failed there, of one connection or one source."""
-    counts: dict[str, int] = {}
-    for store in ("remote_item", "item_failure"):
+async def forget_items(session: AsyncSession, data_source_id: UUID) -> dict[str, int]:
+    """What else was listed of a source, and what failed there. The source lives on: what was listed stays away."""
+    counts = {"remote_item": 0, "item_failure": 0}
+    of_source = "WHERE mandate_id = :mandate_id AND data_source_id = :source"
+    for store, statement in (
+        ("remote_item", f"DELETE FROM remote_item {of_source} AND state IN ('folder', 'deleted')"),
+        (
+            "remote_item",
+            f"UPDATE remote_item SET {_BLANK}, state = 'skipped' {of_source} AND reason IS DISTINCT FROM 'erased'",
+        ),
+        ("item_failure", f"DELETE FROM item_failure {of_source}"),
+    ):
         done = await session.execute(
-            text(
-                f"DELETE FROM {store} WHERE mandate_id = :mandate_id AND data_source_id IN (SELECT id FROM data_source "
-                "WHERE mandate_id = :mandate_id AND (id = CAST(:source AS uuid) OR connection_id = CAST(:connection AS uuid)))"
-            ),
-            {"mandate_id": tenant_of(session), "source": data_source_id, "connection": connection_id},
+            text(statement), {"mandate_id": tenant_of(session), "source": data_source_id}
         )
-        counts[store] = done.rowcount  # pyright: ignore[reportAttributeAccessIssue]
+        counts[store] += done.rowcount  # pyright: ignore[reportAttributeAccessIssue]
     return counts
 
 

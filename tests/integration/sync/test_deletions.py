@@ -254,3 +254,25 @@ async def test_deleting_thousands_goes_in_batches(bank, monkeypatch):
     assert await bank.corpus() == {}
     [left] = await bank.rows("SELECT (SELECT count(*) FROM chunk) + (SELECT count(*) FROM text_vector) AS n")
     assert left.n == 0
+
+
+@pytest.mark.parametrize("announced", [False, True])
+async def test_what_was_erased_here_with_its_source_does_not_come_back(bank, announced):
+    """The connection lives on, and so does the source: what it listed was to go."""
+    from gateway.corpus import erasure
+
+    bank.world.create("f", "Take this out.")
+    await bank.sync()
+    async with bank.db.tenant_session(bank.tenant.mandate_id) as session:
+        receipt = await erasure.begin_erasure(session, "source", str(bank.source_id), "asked")
+    await erasure.finish_erasure(bank.db, bank.bench.blobs, bank.tenant.mandate_id, receipt)
+    if announced:
+        bank.world.edit("f", "Edited.")
+    await bank.sync()
+    bank.world.forget_feed()
+    await bank.sync()
+    await bank.sync("bootstrap")
+    assert await bank.corpus() == {}
+    bank.world.create("g", "New since.")
+    await bank.sync()
+    assert await bank.corpus() == {"g": "New since."}
