@@ -1,5 +1,7 @@
 """What is for everybody: written by operators, kept in the commons, found and opened from every mandate."""
 
+import asyncio
+
 import pytest
 
 from gateway.corpus.blobs import INLINE_LIMIT
@@ -53,6 +55,27 @@ async def test_what_an_operator_hands_in_for_everybody_opens_from_every_mandate(
     assert (renamed.status_code, renamed.json()["title"]) == (200, "Rule one")
     assert (await client.delete(path, headers=operator)).json()["status"] == "done"
     assert (await client.get(path, headers=stranger)).status_code == 404
+
+
+async def test_an_operator_erases_what_is_for_everybody_with_a_receipt_and_an_admin_is_told(
+    client, mandate, commons, bench
+):
+    operator = mandate.auth("operator")
+    handle = (await client.post("/v1/ingestions", json=body("rule-1", "A rule."), headers=operator)).json()
+    await bench.drain(commons)
+    wanted = {"documentId": handle["documentId"]}
+    refused = await client.post("/v1/erasures", json=wanted, headers=mandate.auth("owner"))
+    assert (refused.status_code, refused.json()["code"]) == (403, "auth.forbidden")
+    asked = asyncio.create_task(client.post("/v1/erasures", json=wanted, headers=operator))
+    while not asked.done():
+        await bench.drain(commons)
+        await asyncio.wait([asked], timeout=0.05)
+    receipt = (await asked).json()
+    assert (receipt["status"], receipt["found"], receipt["counts"]["document"]) == ("done", True, 1)
+    again = await client.get(f"/v1/receipts/{receipt['id']}", headers=operator)
+    assert again.json() == receipt
+    strange = await client.get(f"/v1/receipts/{receipt['id']}", headers=mandate.auth("owner"))
+    assert strange.status_code == 404
 
 
 async def test_only_operators_write_for_everybody_and_nothing_moves_there(client, mandate, commons):
