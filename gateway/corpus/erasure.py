@@ -248,8 +248,8 @@ def _announce(session: AsyncSession, receipt: Any, counts: dict[str, int], durat
             session,
             "ingestion.connection.purged",
             connectionId=receipt.subject_id,
-            authority=receipt.reason.partition(":")[2] or "unknown",
-            reason=receipt.reason.partition(":")[0],
+            authority=receipt.reason.rpartition(":")[2] or "unknown",
+            reason=receipt.reason.rpartition(":")[0],
             indexRows=counts.get("document", 0),
             chunks=counts.get("chunk", 0),
         )

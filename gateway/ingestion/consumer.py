@@ -101,7 +101,7 @@ class KnowledgeIngestionConsumer:
 
     async def _connection_revoked(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         revoked = ConnectionRevoked.model_validate(payload)
-        await self._end_connection(session, revoked.connection_id, revoked.reason)
+        await self._end_connection(session, revoked.connection_id, revoked.reason or "revoked")
 
     async def _profile_updated(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         updated = ProfileUpdated.model_validate(payload)

@@ -42,11 +42,6 @@ class ConnectionEstablished(Payload):
     connection_id: UUID
 
 
-class ConnectionRevoked(Payload):
-    connection_id: UUID
-    reason: str = "revoked"
-
-
 # -- people, mandates, features
 
 
@@ -62,6 +57,13 @@ def one_line(value: Any) -> str | None:
 
 
 Line = Annotated[str | None, BeforeValidator(one_line)]
+
+
+class ConnectionRevoked(Payload):
+    """The reason stands in the receipt and in a log line."""
+
+    connection_id: UUID
+    reason: Line = None
 
 
 class Preferences(Payload):

@@ -447,6 +447,24 @@ async def test_the_consumer_ingests_deletes_and_purges(db, tenant, bench):
     assert (receipt.status, receipt.counts["document"]) == ("done", 3)
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("left: by\nherself", "left: by herself"),
+        ("x" * 400, "revoked"),
+        (None, "revoked"),
+        (["x"], "revoked"),
+    ],
+)
+async def test_the_reason_of_a_revocation_is_a_line(db, tenant, bench, capsys, said, kept):
+    connection = await connect(db, tenant)
+    await emit_event(db, tenant, "ConnectionRevoked", {"connectionId": str(connection), "reason": said})
+    await bench.drain(tenant)
+    [receipt] = await rows_of(db, tenant, "SELECT reason FROM receipt")
+    assert receipt.reason == f"{kept}:msft"
+    assert "authority=msft" in capsys.readouterr().out
+
+
 async def test_a_leaving_members_connections_are_purged(db, tenant, bench):
     connection = await connect(db, tenant)
     await fill(db, bench, tenant, connection)
