@@ -201,5 +201,5 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(router, prefix=API_PREFIX)
     app.include_router(gateway.mcp_routes.router)
     app.include_router(gateway.console.routes.router)
-    gateway.console.routes.mount_static(app)
+    gateway.console.routes.furnish(app)
     return app

@@ -1,7 +1,7 @@
 """What every request goes through on its way in and out, and what every handler may ask for.
 
 A request gets an id, is logged with the path's template (never its query string), and whatever goes wrong leaves as
-RFC 9457 problem+json. An unexpected error is logged by type and place, not by message: messages carry contents.
+RFC 9457 problem+json, or as a page where a person looks at pages. An unexpected error is logged by type and place, not by message: messages carry contents.
 """
 
 import errno
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, cast
 
 import structlog
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from obstore.exceptions import BaseError as ObjectStoreError
@@ -73,12 +73,12 @@ def base_url(request: Request) -> str:
     return request.app.state.settings.public_url or str(request.base_url)
 
 
-def problem_response(error: CatchmentError, scope: Scope) -> JSONResponse:
-    headers: dict[str, str] = {}
+def problem_response(error: CatchmentError, scope: Scope) -> Response:
+    if _is_for_a_person(scope):
+        return scope["app"].state.problem_page(Request(scope), error)
+    headers = patience(error)
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if error.retryable:
-        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     request_id = scope.get("state", {}).get("request_id", "")
     return JSONResponse(
         error.problem(scope["path"], request_id),
@@ -86,6 +86,18 @@ def problem_response(error: CatchmentError, scope: Scope) -> JSONResponse:
         headers=headers,
         media_type="application/problem+json",
     )
+
+
+def patience(error: CatchmentError) -> dict[str, str]:
+    return {"Retry-After": str(RETRY_AFTER_SECONDS)} if error.retryable else {}
+
+
+def _is_for_a_person(scope: Scope) -> bool:
+    """Somebody's browser at an address of the console, also at one that is none."""
+    path: str = scope["path"]
+    if path.startswith((f"{API_PREFIX}/", "/mcp", *_PROBES)) or path == API_PREFIX:
+        return False
+    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
 
 
 class RequestContext:
@@ -170,7 +182,7 @@ class BodyLimit:
         await self._app(scope, counted, send)
 
     def _refusal(self) -> TooLarge:
-        return TooLarge(f"A request may have {self._limit} bytes.")
+        return TooLarge(f"A request may have {self._limit:,} bytes.")
 
 
 def _request_id(scope: Scope) -> str:
@@ -190,11 +202,11 @@ def _template(scope: Scope) -> str:
     return f"{API_PREFIX}{path}" if included else path
 
 
-def _catchment_error(request: Request, error: Exception) -> JSONResponse:
+def _catchment_error(request: Request, error: Exception) -> Response:
     return problem_response(cast("CatchmentError", error), request.scope)
 
 
-def _validation_error(request: Request, error: Exception) -> JSONResponse:
+def _validation_error(request: Request, error: Exception) -> Response:
     errors = cast("RequestValidationError", error).errors()
     no_object = any(one["loc"] == ("body",) and one["type"] != "missing" for one in errors)
     if no_object and not _sent_as_json(request):
@@ -217,7 +229,7 @@ _BY_STATUS: dict[int, type[CatchmentError]] = {
 }
 
 
-def _http_error(request: Request, error: Exception) -> JSONResponse:
+def _http_error(request: Request, error: Exception) -> Response:
     """What the framework itself refuses: unknown paths, wrong methods, unreadable bodies."""
     raised = cast("HTTPException", error)
     kind = _BY_STATUS.get(raised.status_code, InvalidRequest if raised.status_code < 500 else CatchmentError)
@@ -241,7 +253,7 @@ def _allowed(request: Request) -> list[str]:
     ]
 
 
-def _constraint_error(request: Request, _error: Exception) -> JSONResponse:
+def _constraint_error(request: Request, _error: Exception) -> Response:
     """The tables keep the promises: two requests that collide, or a thing that others still refer to."""
     return problem_response(
         Conflict("Something else changed or still refers to this; look again."), request.scope
@@ -252,7 +264,7 @@ def _constraint_error(request: Request, _error: Exception) -> JSONResponse:
 _UNSTORABLE = {None, "22021", "22P05", "22003", "22008"}
 
 
-def _data_error(request: Request, error: Exception) -> JSONResponse:
+def _data_error(request: Request, error: Exception) -> Response:
     """Well-formed, but nothing the database can hold. What else it may refuse is a mistake of ours."""
     if getattr(cast("DataError", error).orig, "sqlstate", None) not in _UNSTORABLE:
         raise error
@@ -262,7 +274,7 @@ def _data_error(request: Request, error: Exception) -> JSONResponse:
     )
 
 
-def _contention(request: Request, error: Exception) -> JSONResponse:
+def _contention(request: Request, error: Exception) -> Response:
     """Two transactions waited for each other and the database chose this one: nothing of it was done."""
     original = cast("OperationalError", error).orig
     if not isinstance(original, DeadlockDetected | SerializationFailure):
@@ -273,7 +285,7 @@ def _contention(request: Request, error: Exception) -> JSONResponse:
     )
 
 
-def _object_store_error(request: Request, error: Exception) -> JSONResponse:
+def _object_store_error(request: Request, error: Exception) -> Response:
     """Full, away, or not letting us in: nothing the caller can mend, and by and by somebody will."""
     full = os.strerror(errno.ENOSPC) in str(error)
     emit("house.store.unavailable", component="blobs", error="disk full" if full else type(error).__name__)
@@ -285,7 +297,7 @@ def _object_store_error(request: Request, error: Exception) -> JSONResponse:
     return problem_response(StoreUnavailable(words), request.scope)
 
 
-Handler = Callable[[Request, Exception], JSONResponse | Awaitable[JSONResponse]]
+Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 EXCEPTION_HANDLERS: dict[int | type[Exception], Handler] = {
     CatchmentError: _catchment_error,
     RequestValidationError: _validation_error,

@@ -19,7 +19,16 @@ from gateway.console import (
     search_routes,
     settings_routes,
 )
-from gateway.console.visits import LANGUAGE_COOKIE, Member, PageRoute, Visit, render, visitor, words_for
+from gateway.console.visits import (
+    LANGUAGE_COOKIE,
+    Member,
+    PageRoute,
+    Visit,
+    problem_page,
+    render,
+    visitor,
+    words_for,
+)
 from gateway.console.words import FACTS, LANGUAGES, Words, trouble
 from gateway.corpus.entries_repository import MANAGED, WRITTEN
 from gateway.errors import CsrfRefused, NotAuthenticated
@@ -41,7 +50,9 @@ for _pages in (
     router.include_router(_pages.router)
 
 
-def mount_static(app: FastAPI) -> None:
+def furnish(app: FastAPI) -> None:
+    """What pages need beside their routes: files, and a page for what is refused before it gets to a route."""
+    app.state.problem_page = problem_page
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
 
 

@@ -22,6 +22,7 @@ from gateway.console.words import FACTS, LANGUAGES, Words, chosen_language, trou
 from gateway.corpus.highlights import place
 from gateway.db import Database
 from gateway.errors import CatchmentError, CsrfRefused, NotAllowed, NotAuthenticated, fields_invalid
+from gateway.http import patience
 from gateway.tenancy import service
 from gateway.tenancy.access import SESSION_COOKIE, Principal, check_csrf, session_principal
 from gateway.tenancy.models import Mandate, User
@@ -143,15 +144,18 @@ class PageRoute(APIRoute):
             except CsrfRefused:
                 return render(request, "stale_form.html", 403, words_for(request))
             except (RequestValidationError, ValidationError) as error:
-                return _problem(request, fields_invalid(error.errors()))
+                return problem_page(request, fields_invalid(error.errors()))
             except CatchmentError as error:
-                return _problem(request, error)
+                return problem_page(request, error)
 
         return shown
 
 
-def _problem(request: Request, error: CatchmentError) -> HTMLResponse:
-    return render(request, "problem.html", error.status, words_for(request), error=error)
+def problem_page(request: Request, error: CatchmentError) -> HTMLResponse:
+    """A refusal where nobody knows yet who is looking: in the language of the browser."""
+    page = render(request, "problem.html", error.status, words_for(request), error=error)
+    page.headers.update(patience(error))
+    return page
 
 
 def back_to(path: str, **parameters: str) -> RedirectResponse:

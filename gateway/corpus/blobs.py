@@ -135,7 +135,7 @@ async def spool(chunks: AsyncIterator[bytes], target: IO[bytes], limit: int) -> 
     async for chunk in chunks:
         size += len(chunk)
         if size > limit:
-            raise TooLarge(f"The upload is larger than the limit of {limit} bytes.")
+            raise TooLarge(f"The upload is larger than the limit of {limit:,} bytes.")
         digest.update(chunk)
         target.write(chunk)
     return digest.digest(), size

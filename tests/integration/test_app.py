@@ -138,6 +138,10 @@ async def test_a_database_that_is_away_is_a_503_that_asks_to_come_again(
     assert answer.headers["retry-after"] == "2"
     assert answer.json()["code"] == "store.unavailable"
     assert "127.0.0.1" not in answer.text
+    broken.cookies.set("catchment_session", "cs_any")
+    page = await broken.get("/", headers={"Accept": "text/html"})
+    assert (page.status_code, page.headers["retry-after"]) == (503, "2")
+    assert "<h1>A store is not reachable; try again shortly.</h1>" in page.text
 
 
 async def test_a_database_that_hangs_is_away_too(

@@ -26,6 +26,27 @@ async def test_home_says_who_and_where_one_is(sign_in: SignIn, mandate: TestMand
     assert re.search(r"Documents</dt><dd>0<", page.text)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/no/such/page", {}, 404),
+        ("PUT", "/knowledge", {}, 405),
+        ("POST", "/knowledge/upload", {"Content-Length": str(10**12)}, 413),
+    ],
+)
+async def test_what_a_person_is_refused_on_the_way_to_a_page_is_a_page(
+    client: httpx.AsyncClient, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    """And for programs it is what they can read, wherever they call."""
+    browsers = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": "de", **headers}
+    page = await client.request(method, path, headers=browsers)
+    assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert '<html lang="de">' in page.text
+    for_a_program = await client.request(method, path, headers=headers)
+    assert (for_a_program.status_code, for_a_program.json()["status"]) == (status, status)
+    assert (await client.get("/v1/nothing", headers=browsers)).json()["code"] == "auth.required"
+
+
 async def test_names_are_text_not_markup(sign_in: SignIn, db: Database, mandate: TestMandate) -> None:
     async with db.tenant_session(mandate.id) as session:
         await repository.update_mandate(session, name="<img src=x onerror=alert(1)>")
