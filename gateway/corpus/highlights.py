@@ -30,16 +30,24 @@ def place(locator: dict[str, Any], words: Callable[[str], str] = str) -> str:
         case {"kind": "pdf", "page": page}:
             return f"{words('page')} {page}"
         case {"kind": "code", "path": path, "lineStart": first, "lineEnd": last}:
+            cell = f"{words('cell')} {locator['cell']}, " if locator.get("cell") is not None else ""
             symbol = f" ({locator['symbol']})" if locator.get("symbol") else ""
-            return f"{path}:{first}–{last}{symbol}"
+            return f"{cell}{path}:{first}–{last}{symbol}"
         case {"kind": "ticket", "ticketId": ticket}:
             return f"{words('ticket')} {ticket}"
         case {"kind": "mail", "part": str(part)}:
             return f"{words('part')} {part}" if part[:1].isdigit() else words(part)
         case {"kind": "office"}:
-            named = ((name, locator.get(name)) for name in ("section", "slide", "sheet", "cellRange"))
-            if said := ", ".join(f"{words(name)} {value}" for name, value in named if value is not None):
+            names = {"section": "section", "slide": "slide", "sheet": "sheet", "cellRange": "cells"}
+            named = ((word, locator.get(name)) for name, word in names.items())
+            if said := ", ".join(f"{words(word)} {value}" for word, value in named if value is not None):
                 return said
+        case {"kind": "text", "lineStart": first, "lineEnd": last}:
+            return f"{words('line')} {first}" if first == last else f"{words('lines')} {first}–{last}"
+        case {"kind": "text", "cell": cell}:
+            return f"{words('cell')} {cell}"
+        case {"kind": "text", "path": str(inside)} | {"kind": "text", "pointer": str(inside)} if inside:
+            return inside
         case _:
             pass
     return f"{words('characters')} {locator.get('charStart', 0)}–{locator.get('charEnd', 0)}"

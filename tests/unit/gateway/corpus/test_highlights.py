@@ -36,8 +36,15 @@ def test_words_are_marked_in_every_form(query: str, text: str, found: list[str])
         ({"kind": "pdf"}, "characters 0–0"),
         ({"kind": "code", "path": "a.py", "lineStart": 1}, "characters 0–0"),
         ({"kind": "ticket"}, "characters 0–0"),
-        ({"kind": "office", "sheet": "Sales", "cellRange": "A1:B2"}, "sheet Sales, cellRange A1:B2"),
+        ({"kind": "office", "sheet": "Sales", "cellRange": "A1:B2"}, "sheet Sales, cells A1:B2"),
         ({"kind": "text", "charStart": 5, "charEnd": 9}, "characters 5–9"),
+        ({"kind": "text", "lineStart": 1, "lineEnd": 12, "charStart": 0, "charEnd": 98}, "lines 1–12"),
+        ({"kind": "text", "lineStart": 7, "lineEnd": 7}, "line 7"),
+        ({"kind": "text", "cell": 3, "charStart": 5, "charEnd": 9}, "cell 3"),
+        ({"kind": "code", "path": "a.ipynb", "cell": 2, "lineStart": 1, "lineEnd": 4}, "cell 2, a.ipynb:1–4"),
+        ({"kind": "text", "path": "/shop/item[2]", "charStart": 5, "charEnd": 9}, "/shop/item[2]"),
+        ({"kind": "text", "pointer": "/staff/0", "charStart": 5, "charEnd": 9}, "/staff/0"),
+        ({"kind": "text", "pointer": "", "charStart": 5, "charEnd": 9}, "characters 5–9"),
         ({}, "characters 0–0"),
     ],
 )
@@ -53,4 +60,7 @@ def test_a_place_is_said_in_the_readers_language() -> None:
         == "Blatt Sales, Zellen A1:B2"
     )
     assert place({"kind": "mail", "part": "body"}, german) == "Text"
+    assert place({"kind": "text", "lineStart": 1, "lineEnd": 2}, german) == "Zeilen 1–2"
+    assert place({"kind": "text", "lineStart": 2, "lineEnd": 2}, german) == "Zeile 2"
+    assert place({"kind": "text", "cell": 3}, german) == "Zelle 3"
     assert place({"charStart": 5, "charEnd": 9}, german) == "Zeichen 5–9"
