@@ -4,10 +4,12 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, ClassVar
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from gateway.commands.erase import NOTHING_THERE
 from gateway.commands.tree import app
 from gateway.db import new_id
 from gateway.errors import NotFound
@@ -18,14 +20,25 @@ LEFT = {"id": str(new_id()), "email": "left@example.org"}
 class Gateway(BaseHTTPRequestHandler):
     """A mandate whose one member has left it, and which holds nothing."""
 
+    receipts: ClassVar[dict[str, dict[str, Any]]] = {}
+
     def do_GET(self) -> None:
-        self._answer({"items": [LEFT] if "/users" in self.path else [], "nextCursor": None})
+        listed = {"items": [LEFT] if "/users" in self.path else [], "nextCursor": None}
+        self._answer(self.receipts.get(self.path.rpartition("/")[2], listed))
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         known = asked.get("userId") == LEFT["id"]
         counts = {"document": 2 if known else 0, "vector": 3}
-        self._answer({"id": str(new_id()), "status": "done", "counts": counts, "found": known})
+        receipt: dict[str, Any] = {
+            "id": str(new_id()),
+            "status": "done",
+            "counts": counts,
+            "found": known,
+            "held": False,
+        }
+        self.receipts[receipt["id"]] = receipt
+        self._answer(receipt)
 
     def _answer(self, body: object) -> None:
         self.send_response(200)
@@ -50,7 +63,7 @@ def _erase(url: str, *options: str) -> Result:
 
 def test_nothing_is_called_erased_that_was_not_there(url: str) -> None:
     said = _erase(url, "--document", str(new_id()))
-    assert said.exit_code == 0
+    assert said.exit_code == NOTHING_THERE
     assert "Erased" not in said.output
     assert "Nothing was erased, because nothing was there" in said.output
 
