@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
-from statistics import median
 
 from workers.pipeline.formats.pdf_region import Box, joined
 
@@ -86,7 +85,8 @@ def in_rows(band: Sequence[Line]) -> list[Line]:
 def _rows_as_drawn(pieces: Sequence[Line]) -> list[_Row] | None:
     """From top to bottom. None where rows overlap, so that the page was not drawn in rows."""
     rows: list[_Row] = []
-    height = median(piece.box[3] - piece.box[1] for piece in pieces)
+    heights = sorted(piece.box[3] - piece.box[1] for piece in pieces)
+    height = heights[3 * len(heights) // 4]  # of a line with letters that reach above and below it
     for cell in _cells(pieces, height):
         box = around(cell)
         if rows and _begins_right_of(rows[-1], box):

@@ -258,6 +258,25 @@ def test_names_of_fields_stay_with_their_values_and_addresses_whole():
     ]  # fmt: skip
 
 
+def test_stations_of_a_life_are_rows_also_where_letters_are_low():
+    stations = [
+        ("2020-2024", ("Muster AG, Zurich", "Leiterin Einkauf")),
+        ("2015-2020", ("Exam", "Buyer", "a")),
+    ]
+
+    def draw(canvas):
+        top = 780
+        for years, lines in stations:
+            canvas.drawString(72, top, years)
+            for line in lines:
+                canvas.drawString(170, top, line)
+                top -= 15
+            top -= 10
+
+    text = read(pdf_files.pdf(draw)).text
+    assert text.split("\n") == [f"{years}\t{' '.join(lines)}" for years, lines in stations]
+
+
 def test_a_turned_page_keeps_its_boxes_and_says_so():
     def draw(canvas):
         canvas.setPageRotation(90)
