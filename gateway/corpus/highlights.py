@@ -38,8 +38,12 @@ def place(locator: dict[str, Any], words: Callable[[str], str] = str) -> str:
         case {"kind": "mail", "part": str(part)}:
             return f"{words('part')} {part}" if part[:1].isdigit() else words(part)
         case {"kind": "office"}:
-            names = {"section": "section", "slide": "slide", "sheet": "sheet", "cellRange": "cells"}
-            named = ((word, locator.get(name)) for name, word in names.items())
+            sections = dict.fromkeys(filter(None, map(locator.get, ("section", "sectionEnd"))))
+            names = {"slide": "slide", "sheet": "sheet", "cellRange": "cells"}
+            named = (
+                ("section", " – ".join(map(str, sections)) or None),
+                *((word, locator.get(name)) for name, word in names.items()),
+            )
             if said := ", ".join(f"{words(word)} {value}" for word, value in named if value is not None):
                 return said
         case {"kind": "text", "lineStart": first, "lineEnd": last}:

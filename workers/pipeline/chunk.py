@@ -68,8 +68,9 @@ def _cut(text: str, units: Sequence[Unit]) -> Iterator[tuple[int, int, int, dict
         if last > first:
             until = _located(units[last], start, end)
             fields.update({key: until[key] for key in ("lineEnd",) if key in until})
-            if until.get("cssPath", fields.get("cssPath")) != fields.get("cssPath"):
-                fields["cssPathEnd"] = until["cssPath"]
+            for name in ("cssPath", "section"):  # where it goes on, as its own is where it begins
+                if until.get(name, fields.get(name)) != fields.get(name):
+                    fields[f"{name}End"] = until[name]
         yield start, end, size, fields, units[first].heading_path
 
 

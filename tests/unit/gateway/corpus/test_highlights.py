@@ -46,6 +46,8 @@ def test_words_are_marked_in_every_form(query: str, text: str, found: list[str])
         ({"kind": "text", "pointer": "/staff/0", "charStart": 5, "charEnd": 9}, "/staff/0"),
         ({"kind": "text", "pointer": "", "charStart": 5, "charEnd": 9}, "characters 5–9"),
         ({}, "characters 0–0"),
+        ({"kind": "office", "section": "Bridges", "sectionEnd": "Tunnels"}, "section Bridges – Tunnels"),
+        ({"kind": "office", "sectionEnd": "Tunnels"}, "section Tunnels"),
     ],
 )
 def test_a_place_is_said_in_words(locator: dict[str, Any], words: str) -> None:

@@ -6,6 +6,7 @@ import docx
 import pytest
 from docx.oxml import parse_xml
 
+from workers.pipeline.chunk import chunk
 from workers.pipeline.extract import FORMATS, Source, extract
 from workers.pipeline.extracted import Extracted
 
@@ -207,6 +208,22 @@ def test_rows_that_word_repeats_on_every_page_are_the_head():
     head = "<w:trPr><w:tblHeader/></w:trPr>"
     years = table(row("Region", "2024", properties=head), row("North", "1"))
     assert seen(years) == "Region | 2024\nRegion: North | 2024: 1"
+
+
+def test_a_passage_that_goes_on_under_other_headings_says_until_which():
+    document = docx.Document()
+    document.add_paragraph("Before all.")
+    for title in ("Bridges", "Tunnels"):
+        document.add_heading(title, 1)
+        document.add_paragraph(f"About {title}.")
+    (item,) = chunk(read(document), language="en")
+    assert (item.locator.get("section"), item.locator["sectionEnd"]) == (None, "Tunnels")
+    one = docx.Document()
+    one.add_heading("Bridges", 1)
+    one.add_paragraph("About bridges.")
+    (item,) = chunk(read(one), language="en")
+    assert item.locator["section"] == "Bridges"
+    assert "sectionEnd" not in item.locator
 
 
 _MATH = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
