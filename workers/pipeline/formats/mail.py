@@ -47,6 +47,12 @@ def read(source: Source) -> Extracted:
     return draft.finish()
 
 
+def page_of(source: Source) -> str:
+    """The first page in a message that is nothing else: what a browser saves with its pictures in one file."""
+    found = (part for _, part in _bodies(_parsed(source)) if part.get_content_type() == "text/html")
+    return next((_words(part, html=True) for part in found), "")
+
+
 def write_headers(draft: Draft, headers: list[tuple[str, str]]) -> None:
     lines = [f"{name}: {' '.join(value.split())}" for name, value in headers if value.strip()]
     subject = next((value for name, value in headers if name == "Subject"), "")

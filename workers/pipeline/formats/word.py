@@ -17,6 +17,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - a compil
 from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
+from workers.pipeline.formats import mail, web
 from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.drawings import drawn_words
 from workers.pipeline.formats.tables import lines_of
@@ -36,7 +37,10 @@ _BESIDE = {
 _WRAPPERS = {
     f"{_W}sdt", f"{_W}sdtContent", f"{_W}ins", f"{_W}customXml", f"{_W}footnote", f"{_W}endnote", f"{_W}comment",
 }  # fmt: skip
-_BLOCKS, _ROW, _CELL = {f"{_W}p", f"{_W}tbl"}, {f"{_W}tr"}, {f"{_W}tc"}
+_IMPORTED = f"{_W}altChunk"
+_BLOCKS, _ROW, _CELL = {f"{_W}p", f"{_W}tbl", _IMPORTED}, {f"{_W}tr"}, {f"{_W}tc"}
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_PAGES, _ARCHIVED = {"text/html", "application/xhtml+xml"}, "message/rfc822"
 _DEEPEST_TABLE = 10
 _MOST_SPANNED = 64
 
@@ -172,6 +176,9 @@ class _Walker:
         for element in _flat(container):
             if element.tag == f"{_W}p":
                 self._paragraph(element)
+            elif element.tag == _IMPORTED:
+                self._end_list()
+                self._page(self._main.rels.get(element.get(_RELATION)))
             else:
                 self._end_list()
                 self._draft.lines(lines_of(_rows(element, 0, self._numbering), _head(element)))
@@ -198,6 +205,16 @@ class _Walker:
             for words in drawn_words(drawing, self._part):
                 self._end_list()
                 self._draft.block(words)
+
+    def _page(self, found: Any) -> None:
+        """A whole page that Word would take in when it opens the file: programs that export pages leave the work to it."""
+        if found is None or found.is_external:
+            return
+        data, kind = found.target_part.blob, str(found.target_part.content_type)
+        if kind == _ARCHIVED:
+            web.write(self._draft, mail.page_of(Source(data, kind)), paths=False)
+        elif kind in _PAGES:
+            web.write(self._draft, web.decode(Source(data, kind)), paths=False)
 
     def _part(self, relation: str) -> bytes | None:
         found = self._main.rels.get(relation)

@@ -4,6 +4,8 @@ import io
 
 import docx
 import pytest
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import parse_xml
 
 from workers.pipeline.chunk import chunk
@@ -224,6 +226,32 @@ def test_a_passage_that_goes_on_under_other_headings_says_until_which():
     (item,) = chunk(read(one), language="en")
     assert item.locator["section"] == "Bridges"
     assert "sectionEnd" not in item.locator
+
+
+_PAGE = "<html><body><h2>Imported</h2><p>Grüße</p></body></html>"
+_MHT = (
+    "MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=B\r\n\r\n--B\r\nContent-Type: text/html; charset=utf-8\r\n"
+    f"Content-Location: page.html\r\n\r\n{_PAGE}\r\n--B--\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "read_as"),
+    [
+        ("text/html", f"<meta charset=utf-8>{_PAGE}", "Before.\n\nImported\nGrüße\n\nBehind."),
+        ("message/rfc822", _MHT, "Before.\n\nImported\nGrüße\n\nBehind."),
+        ("application/unknown", "words", "Before.\n\nBehind."),
+    ],
+)
+def test_a_page_that_word_takes_in_when_it_opens_the_file_is_read(kind: str, data: str, read_as: str):
+    document = docx.Document()
+    before, behind = document.add_paragraph("Before."), document.add_paragraph("Behind.")
+    part = Part(PackURI("/word/imported.dat"), kind, data.encode(), document.part.package)
+    relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    relation = document.part.relate_to(part, f"{relations}/aFChunk")
+    before._p.addnext(parse_xml(f'<w:altChunk {_W} xmlns:r="{relations}" r:id="{relation}"/>'))
+    behind._p.addnext(parse_xml(f'<w:altChunk {_W} xmlns:r="{relations}" r:id="rId99"/>'))
+    assert seen(document) == read_as
 
 
 _MATH = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
