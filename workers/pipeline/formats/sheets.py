@@ -17,20 +17,22 @@ from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import csv_rows
 from workers.pipeline.formats.draft import Draft
+from workers.pipeline.formats.old_sheets import OldSheetParts
 from workers.pipeline.formats.open_sheets import CONTENT, Merged, OpenSheetParts
 from workers.pipeline.formats.rows import Place, write_lines, write_rows
 from workers.pipeline.formats.workbook_parts import WorkbookParts
 from workers.pipeline.zip_guard import check_zip
 
-Parts = WorkbookParts | OpenSheetParts
+Parts = WorkbookParts | OpenSheetParts | OldSheetParts
 MOST_CELLS = 3_000_000
 _ZIP = b"PK"
 
 
 def read(source: Source) -> Extracted:
     draft = Draft({"kind": "office"})
-    parts: Parts | None = None
-    if not _is_compound(source):
+    if _is_compound(source):
+        parts = OldSheetParts(bytes(source.data))
+    else:
         if bytes(source.data[:2]) != _ZIP and source.mime_type == "application/vnd.ms-excel":
             return csv_rows.read(source)  # what browsers on Windows call a CSV file
         check_zip(source.data)
@@ -41,8 +43,7 @@ def read(source: Source) -> Extracted:
             return draft.finish()
     for sheet in _sheets(source):
         _write(draft, sheet, parts)
-    if parts is not None:
-        _finish(draft, parts)
+    _finish(draft, parts)
     return draft.finish()
 
 
@@ -58,17 +59,18 @@ def _finish(draft: Draft, parts: Parts) -> None:
         draft.warnings.append("comments, drawings or formats of cells could not be read")
 
 
-def _write(draft: Draft, sheet: CalamineSheet, parts: Parts | None) -> None:
+def _write(draft: Draft, sheet: CalamineSheet, parts: Parts) -> None:
     if sheet.total_height * sheet.total_width > MOST_CELLS:
         raise TaskFailed("too_large", "a sheet has too many cells")
     values = sheet.to_python(skip_empty_area=True)
     rows = [[_text(cell) for cell in row] for row in values]
     first_row, first_column = sheet.start or (0, 0)
-    for row, column, form in parts.formats(sheet.name) if parts else ():
+    for row, column, form in parts.formats(sheet.name):
         across, down = column - 1 - first_column, row - 1 - first_row
         if 0 <= down < len(rows) and 0 <= across < len(rows[down]):
             value = values[down][across]
-            rows[down][across] = (isinstance(value, float) and form.text(value)) or rows[down][across]
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                rows[down][across] = form.text(value) or rows[down][across]
     merged = sheet.merged_cell_ranges or []
     if isinstance(parts, OpenSheetParts):
         merged = parts.merged(sheet.name)
@@ -83,9 +85,8 @@ def _write(draft: Draft, sheet: CalamineSheet, parts: Parts | None) -> None:
         spanning=spanning,
         sheet=sheet.name,
     )
-    if parts is not None:
-        _write_beside(draft, parts.drawn(sheet.name), sheet=sheet.name)
-        _write_beside(draft, parts.comments(sheet.name), sheet=sheet.name, section="Comments")
+    _write_beside(draft, parts.drawn(sheet.name), sheet=sheet.name)
+    _write_beside(draft, parts.comments(sheet.name), sheet=sheet.name, section="Comments")
 
 
 def _write_beside(draft: Draft, found: list[tuple[Place, str]], *, sheet: str, **place: str) -> None:
