@@ -4,7 +4,6 @@ Groups are opened, tables become rows, charts say their title, series and catego
 what is said about them for those who cannot see them.
 """
 
-import io
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.drawings import alternative_text, drawn_words
 from workers.pipeline.formats.hardened import parse_xml
 from workers.pipeline.formats.slide_text import paragraphs_of
+from workers.pipeline.formats.strict import as_usual
 from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.zip_guard import check_zip
 
@@ -33,7 +33,7 @@ _MOST_SLIDES = 10_000
 def read(source: Source) -> Extracted:
     check_zip(source.data)
     try:
-        presentation = Presentation(io.BytesIO(source.data))
+        presentation = Presentation(as_usual(source))
         slides = list(presentation.slides)
     except (PythonPptxError, etree.XMLSyntaxError, KeyError, ValueError, AttributeError) as error:
         raise TaskFailed("damaged", f"not a slide deck ({type(error).__name__})") from error

@@ -4,7 +4,6 @@ Headings by style or outline level, list items with their number, tables as rows
 then notes, comments, headers and footers, which belong to no place in the body's flow.
 """
 
-import io
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
@@ -20,6 +19,7 @@ from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import mail, web
 from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.drawings import drawn_words
+from workers.pipeline.formats.strict import as_usual
 from workers.pipeline.formats.tables import lines_of
 from workers.pipeline.formats.word_numbering import BULLET, ListStyle, Mark, Numbering
 from workers.pipeline.formats.word_numbering import W as _W
@@ -65,7 +65,7 @@ def read(source: Source) -> Extracted:
 
 def _main_part(source: Source) -> Any:
     try:
-        return Package.open(io.BytesIO(source.data)).main_document_part
+        return Package.open(as_usual(source)).main_document_part
     except (PackageNotFoundError, etree.XMLSyntaxError, KeyError, ValueError) as error:
         raise TaskFailed("damaged", f"not a Word file ({type(error).__name__})") from error
 
