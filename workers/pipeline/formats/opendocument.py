@@ -195,8 +195,9 @@ def _head(table: Any) -> range:
 
 def _boxes(paragraph: Any) -> Iterator[Any]:
     """Text boxes anchored in this paragraph, not those inside of them."""
-    around = next(paragraph.iterancestors(_BOX), None)
-    return (box for box in paragraph.iter(_BOX) if next(box.iterancestors(_BOX), None) is around)
+    for box in paragraph.iter(_BOX):
+        if next(box.iterancestors(_BOX), None) is next(paragraph.iterancestors(_BOX), None):
+            yield box
 
 
 def _repeats(element: Any, name: str) -> int:

@@ -12,6 +12,9 @@ from workers.pipeline.formats.numerals import LARGEST_ROMAN, in_letters, in_roma
 NS = "urn:oasis:names:tc:opendocument:xmlns:"
 TEXT, STYLE = f"{{{NS}text:1.0}}", f"{{{NS}style:1.0}}"
 BULLET = "-"
+_KEPT_IN = f"{{{NS}office:1.0}}styles", f"{{{NS}office:1.0}}automatic-styles"
+_STYLE_NAME, _SECTION = f"{TEXT}style-name", f"{TEXT}section"
+_MAY_HIDE = {_SECTION, f"{TEXT}hidden-text", f"{TEXT}hidden-paragraph"}
 _MOST_ANCESTORS = 20
 _DEEPEST = 10
 _LONGEST = 100  # characters around a number
@@ -44,27 +47,24 @@ class Styles:
         self._counts: dict[str, dict[int, int]] = {}
         said: dict[str, bool] = {}
         parents: dict[str, str] = {}
-        for root in roots:
-            for style in root.iter(f"{STYLE}style"):
+        for kept in (kept for root in roots for kept in root.iterchildren(*_KEPT_IN)):
+            for style in kept.iter(f"{STYLE}style"):
                 name = str(style.get(f"{STYLE}name"))
                 parents[name] = str(style.get(f"{STYLE}parent-style-name", ""))
                 for properties in style.iterchildren(f"{STYLE}text-properties"):
                     if display := properties.get(f"{TEXT}display"):
                         said[name] = display == "none"
-            for style in root.iter(f"{TEXT}list-style"):
+            for style in kept.iter(f"{TEXT}list-style"):
                 self._levels[str(style.get(f"{STYLE}name"))] = _levels(style)
-            for style in root.iter(f"{TEXT}outline-style"):
+            for style in kept.iter(f"{TEXT}outline-style"):
                 self._outline = _levels(style)
         self._hidden = {name for name in parents if _inherited(name, said, parents)}
 
     def hides(self, element: Any) -> bool:
         """Whether this paragraph, stretch of text or section does not show."""
-        if element.tag in {f"{TEXT}hidden-text", f"{TEXT}hidden-paragraph"}:
-            return element.get(f"{TEXT}is-hidden") != "false"
-        if element.tag == f"{TEXT}section":
-            display = element.get(f"{TEXT}display")
-            return display == "none" or (display == "condition" and element.get(f"{TEXT}is-hidden") == "true")
-        return element.get(f"{TEXT}style-name") in self._hidden
+        if self._hidden and element.get(_STYLE_NAME) in self._hidden:
+            return True
+        return element.tag in _MAY_HIDE and _is_off(element)
 
     def begin(self, items: Any, style: str) -> None:
         """A list of the outermost level."""
@@ -85,6 +85,13 @@ class Styles:
         return _counted(
             self._outline, self._counts.setdefault("", {}), rank - 1, element.get(f"{TEXT}start-value")
         )
+
+
+def _is_off(element: Any) -> bool:
+    is_hidden, display = element.get(f"{TEXT}is-hidden"), element.get(f"{TEXT}display")
+    if element.tag == _SECTION:
+        return display == "none" or (display == "condition" and is_hidden == "true")
+    return is_hidden != "false"
 
 
 def _levels(style: Any) -> dict[int, _Level | None]:
