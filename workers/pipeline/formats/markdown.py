@@ -1,4 +1,4 @@
-"""Markdown: the source is the kept text; each block is a unit with its heading path and line.
+"""Markdown: the source is the kept text, but for pictures written out in letters; each block is a unit with its heading path and line.
 
 Two views of one text. What a block is under comes from a real parser, which knows that `# x` in a listing is no heading.
 Where blocks end and how strong their boundaries are comes from the lines around them alone: by the parser's word, one
@@ -26,12 +26,15 @@ from workers.pipeline.extracted import (
 from workers.pipeline.formats import text as plain
 
 _HEADING_CHARACTERS = 200
+_PICTURE = re.compile(r"(data:image/[\w.+-]+;base64,)[A-Za-z0-9+/=]{64,}")  # exports end with all of theirs
 _HASHES = re.compile(r" {0,3}(#{1,6})(?:\s|$)")
 
 
 def read(source: Source) -> Extracted:
     text = plain.decode(source)
-    return Extracted(text, units(text, source))
+    pictures = [(found.end(1), found.end(), "…") for found in _PICTURE.finditer(text)]
+    extracted = Extracted(text, units(text, source))
+    return extracted.replace_spans(pictures) if pictures else extracted
 
 
 def units(text: str, source: Source) -> list[Unit]:

@@ -125,3 +125,16 @@ def test_deleting_a_fence_changes_the_chunks_beside_it_only():
 def test_hostile_markdown_is_read_in_no_time():
     for hostile in ("[" * 300_000, "> " * 100_000 + "x", "*a **a " * 100_000, "#" * 500_000, " " * 500_000):
         assert len(units_of(hostile)) <= 1
+
+
+def test_pictures_written_out_in_letters_are_not_read_and_move_no_line():
+    picture = "data:image/png;base64,"
+    text = f"# Plan\n\nSee ![map][image1] and `{picture}abc`.\n\n[image1]: <{picture}{'iVBORw0KGgo+/' * 4000}=>\n\nLast words.\n"
+    found = markdown.read(Source(text.encode(), "text/markdown"))
+    assert found.text == (
+        f"# Plan\n\nSee ![map][image1] and `{picture}abc`.\n\n[image1]: <{picture}…>\n\nLast words.\n"
+    )
+    last = found.units[-1]
+    assert found.text[last.text_start : last.text_end].strip() == "Last words."
+    assert last.region is not None
+    assert last.region.locate(0, 5) == {"lineStart": 7, "lineEnd": 7}
