@@ -6,6 +6,7 @@ are looked for, and what else is said of a property only once something on the p
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -59,6 +60,8 @@ _LONGEST_SELECTOR = 500
 _MOST_VISITS = 30_000_000  # of elements by selectors
 _COST, _COST_FOUND = 300, 100  # of a selector and of each element it finds, in visits
 _MOST_FOUND = 200_000
+_AMONG_SIBLINGS = re.compile(r":nth-|-of-type|~")
+_LOOKS_PER_VISIT = 16
 
 
 @dataclass(slots=True)
@@ -76,6 +79,7 @@ class Styles:
         self._tree = tree
         self._cost = size + _COST
         self._visits = _MOST_VISITS
+        self._siblings: int | None = None  # pairs of them
         self._rules = list(_rules_of(tree))
         self._inline: dict[str, tuple[Said, bool]] = {}
         self._ruled: dict[str, Ruled] = {}
@@ -194,6 +198,15 @@ class Styles:
             rule.said = said_by(rule.body)
         return rule.said
 
+    def _price(self, selector: str) -> int:
+        """In visits. Each element looks at all of those beside it where its number or what stands before it is asked for."""
+        if not _AMONG_SIBLINGS.search(selector):
+            return self._cost
+        if self._siblings is None:
+            beside = Counter(node.parent.mem_id for node in self._tree.css("*") if node.parent is not None)
+            self._siblings = sum(count * count for count in beside.values())
+        return self._cost + self._siblings // _LOOKS_PER_VISIT
+
     def _matches(
         self, rule: _Rule, *, strictly: bool, among: set[str] | None = None
     ) -> list[tuple[str, list[LexborNode]]]:
@@ -208,7 +221,11 @@ class Styles:
                 selector, names
             ):
                 continue
-            self._visits -= self._cost
+            price = self._price(selector)
+            if price > self._visits:
+                self._visits = 0 if strictly else self._visits
+                continue
+            self._visits -= price
             try:
                 nodes = self._tree.css(selector)
             except (SelectolaxError, ValueError):  # one that only browsers know, or not even they

@@ -247,3 +247,13 @@ def test_a_page_that_needs_more_memory_than_there_is_is_too_large(monkeypatch):
     with pytest.raises(TaskFailed) as caught:
         seen("<p>Text")
     assert caught.value.reason == "too_large"
+
+
+@pytest.mark.parametrize("selector", ["p:nth-last-of-type(2n+1)", "q ~ p"])
+def test_a_rule_about_neighbours_does_not_cost_the_square_of_a_long_page(selector: str):
+    began = time.process_time()
+    text = seen(f"<style>{selector}{{color:transparent}}</style>{'<p>yes</p>' * 100_000}")
+    assert time.process_time() - began < 5
+    assert text.count("yes") == 100_000
+    few = seen(f"<style>p:nth-child(2n){{display:none}}</style><div>{'<p>yes<p>no' * 5_000}</div>")
+    assert few == "\n\n".join(["yes"] * 5_000)
