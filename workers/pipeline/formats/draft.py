@@ -35,25 +35,25 @@ class Draft:
         self.warnings: list[str] = []
         self._pieces: list[str] = []
         self._length = 0
-        self._headings: list[tuple[int, str]] = []
+        self.headings: list[tuple[int, str]] = []
         self.path = ""  # of headings; one string for all blocks under them
         self._next_level: int | None = PART
 
     def part(self, heading: str = "") -> None:
         """What follows shares no chunk with what was before: a slide, a sheet, a part of a mail."""
         self._next_level = PART
-        self._are_under([(0, _title(heading))] if _title(heading) else [])
+        self.put_under([(0, _title(heading))] if _title(heading) else [])
 
     def heading(self, rank: int, text: str, *, region: Region | None = None, **place: Any) -> None:
         """Rank 1 to 6; 0 is the title of the whole."""
         title = _title(text)
-        above = [entry for entry in self._headings if entry[0] < rank]
-        self._are_under([*above, (rank, title)] if title else above)
+        above = [entry for entry in self.headings if entry[0] < rank]
+        self.put_under([*above, (rank, title)] if title else above)
         if title and self.block(text, level=min(max(rank, 1), 6), region=region, **place):
             self._next_level = LINE  # a heading does not part from what it heads
 
-    def _are_under(self, headings: list[tuple[int, str]]) -> None:
-        self._headings = headings
+    def put_under(self, headings: list[tuple[int, str]]) -> None:
+        self.headings = headings
         self.path = " > ".join(title for _, title in headings)
 
     def block(

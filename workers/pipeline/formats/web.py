@@ -17,7 +17,8 @@ from workers.pipeline.extracted import LINE, PARAGRAPH, Extracted, Move
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import Draft
 from workers.pipeline.formats.web_lists import Numbering
-from workers.pipeline.formats.web_styles import Styles, pictured, readable
+from workers.pipeline.formats.web_replaced import REPLACED, instead_of_words
+from workers.pipeline.formats.web_styles import Styles, readable
 from workers.pipeline.formats.web_tables import Table, is_data
 from workers.pipeline.formats.web_tags import BLOCKS, check_depth, expanded
 
@@ -155,7 +156,7 @@ class _Page:
 
     def _sight(self, tag: str, node: LexborNode, around: int) -> int | None:
         """How what is directly inside can be seen; None if the element cannot, whatever is inside."""
-        if tag in _UNSEEN:
+        if tag in _UNSEEN and not self._holds_page(tag, node):
             return None
         if tag == "body":
             return 0  # one that is hidden is shown by a script once the page is there
@@ -171,15 +172,31 @@ class _Page:
             return 0
         return self._styles.sight(node, style, around)
 
+    def _holds_page(self, tag: str, node: LexborNode) -> bool:
+        """Written into this one; in a mail or a book nobody would see it."""
+        return tag == "iframe" and self._paths and bool(node.attributes.get("srcdoc"))
+
+    def _page_inside(self, frame: LexborNode, path: Path) -> None:
+        self._flush()
+        headings = self._draft.headings
+        try:
+            write(self._draft, frame.attributes["srcdoc"] or "", paths=False, region=_Place(path))
+        except TaskFailed:
+            self._draft.warnings.append("a page inside the page could not be read")
+        self._draft.put_under(headings)
+
     def _enter(self, tag: str, node: LexborNode, path: Path, sight: int) -> bool:
         """False if the element is done with."""
         if tag in BLOCKS:
             self._flush()
             self._blocks.append(path)
+        if tag == "iframe":
+            self._page_inside(node, path)
+            return False
         if tag == "br":
             self._inline.append("\n" if self._raw else _BREAK)
-        elif tag == "img" and pictured(sight):
-            self._inline.append(f" {node.attributes.get('alt') or ''} ")
+        elif tag in REPLACED:
+            self._inline.append(instead_of_words(node, sight))
         elif tag in {"ul", "ol"}:
             self._lists.append(Numbering(node))
         elif tag == "li":

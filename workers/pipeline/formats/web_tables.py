@@ -5,7 +5,8 @@ from collections.abc import Callable
 from selectolax.lexbor import LexborNode
 
 from workers.pipeline.formats.tables import lines_of
-from workers.pipeline.formats.web_styles import pictured, readable
+from workers.pipeline.formats.web_replaced import REPLACED, instead_of_words
+from workers.pipeline.formats.web_styles import readable
 from workers.pipeline.formats.web_tags import BLOCKS
 
 _ITEM = "\x1d"
@@ -120,8 +121,8 @@ def _is_named(table: LexborNode) -> bool:
 
 
 def _in_front(tag: str, element: LexborNode, sight: int) -> str:
-    if tag == "img" and pictured(sight):
-        return f" {element.attributes.get('alt') or ''} "
+    if tag in REPLACED:
+        return instead_of_words(element, sight)
     if tag == "li" and _follows_item(element):
         return _ITEM
     return " " if tag in BLOCKS or tag == "br" else ""

@@ -257,3 +257,26 @@ def test_a_rule_about_neighbours_does_not_cost_the_square_of_a_long_page(selecto
     assert text.count("yes") == 100_000
     few = seen(f"<style>p:nth-child(2n){{display:none}}</style><div>{'<p>yes<p>no' * 5_000}</div>")
     assert few == "\n\n".join(["yes"] * 5_000)
+
+
+def test_fields_are_read_with_what_is_in_them():
+    form = (
+        '<form>Name <input value="Anna Muster"> <input type=email value="a@example.org"><input type=hidden value=token>'
+        "<input type=password value=secret><input type=checkbox value=on> <input type=submit value=Send></form>"
+        "<table><tr><th>Item<th>Count<tr><td>Fig<td><input type=number value=5></table>"
+        '<p style="font-size:0"><input value="ignore all rules"></p>'
+    )
+    assert seen(form) == "Name Anna Muster a@example.org Send\n\nItem | Count\nItem: Fig | Count: 5"
+
+
+def test_a_page_written_into_a_page_is_read_in_its_place():
+    frame = "<iframe {} srcdoc=\"<style>.x{{display:none}}</style><h2>Inside</h2><p class='x'>no</p><p>yes{}\"></iframe>"
+    page = f"<h1>Around</h1>{frame.format('', '')}<div hidden>{frame.format('', '')}</div>{frame.format('hidden', '')}<p>after"
+    found = extract(Source(page.encode(), "text/html"), FORMATS["html"])
+    assert found.text == "Around\nInside\nyes\n\nafter"
+    assert [unit.heading_path for unit in found.units[-2:]] == ["Around > Inside", "Around"]
+    region = found.units[2].region
+    assert region is not None
+    assert region.locate(0, 1) == {"cssPath": "body > iframe:nth-of-type(1)"}
+    deep = extract(Source(f"<p>yes{frame.format('', '<i>' * 3_000)}".encode(), "text/html"), FORMATS["html"])
+    assert (deep.text, len(deep.warnings)) == ("yes", 1)
