@@ -60,7 +60,7 @@ def positions(text: str, needles: Iterable[str]) -> list[int]:
         at = text.find(needle)
         while at >= 0:
             found.append(at)
-            at = text.find(needle, at + 1)
+            at = text.find(needle, at + len(needle))
     found.sort()
     return found
 

@@ -13,6 +13,9 @@ from gateway.corpus.personal_data.stretches import CELL_NAME, GAP, LABEL_REACH, 
 _EMAIL = re.compile(
     r"(?<![\w.+\-])\w(?:[\w.+%&'\-]{0,62}[\w+\-])?@(?:\w(?:[\w\-]{0,61}\w)?\.){1,8}(?P<top>[^\W\d_]{2,24})(?![\w@])"
 )
+_IN_ADDRESS = re.compile(
+    r"(?<![\w%])\w[\w.+\-]{0,62}%40(?:[\w\-]{1,63}\.){1,8}[^\W\d_]{2,24}(?!\w)"
+)  # of a link
 _SPELLED_OUT = re.compile(
     r"\b\w[\w.+\-]{0,63}\s?[\[({](?:at|ät|arroba|chez)[\])}]\s?\w[\w\-]{0,62}"
     r"(?:\s?(?:\.|[\[({](?:dot|punkt|point|punto)[\])}])\s?\w[\w\-]{0,62}){1,5}",
@@ -26,6 +29,9 @@ def find_emails(text: str, low: str) -> Iterator[Span]:
         for match in _EMAIL.finditer(text, start, end):
             if match["top"].lower() not in _FILES and not match[0].startswith("git@"):
                 yield Span(*match.span(), "email")
+    for start, end in windows(positions(low, ("%40",)), before=80, after=300, length=len(text)):
+        for match in _IN_ADDRESS.finditer(text, start, end):
+            yield Span(*match.span(), "email")
     spelled = ("(at)", "[at]", "{at}", "(ät)", "[ät]", "(arroba)", "[arroba]", "(chez)")
     for start, end in windows(positions(low, spelled), before=80, after=300, length=len(text)):
         for match in _SPELLED_OUT.finditer(text, start, end):
@@ -48,7 +54,7 @@ _SPANISH = re.compile(r"(?<![\w.,\-+])[6-9]\d\d \d\d \d\d \d\d(?![\w]|[ .,\-]\d)
 _CALLED = re.compile(
     rf"""(?<![^\W_])(?:tele(?:ph|f)on\w*|tel|phone|fon|fax|mobil\w*|handy|cell|tél(?:éphone)?|portable|móvil|teléfono|tfno|
          whatsapp|rückruf|durchwahl|call|appelez|llam\w+|anrufen)(?:[ _\-]?(?:number|nummer|nr|no|num))?
-         ["'*_]{{0,3}}[.:|=\s]{{0,4}}{CELL_NAME}["'*_]{{0,3}}(?:(?:us|me|at|on|unter|au|al|is|ist)\s){{0,2}}\s?
+         ["'*_]{{0,3}}[.:|=\s]{{0,4}}{CELL_NAME}["'*_]{{0,3}}(?:(?:us|me|at|on|unter|au|al|is|ist|lautet|est|es)\s){{0,2}}\s?
          (?P<number>\(?\d(?:{GAP}{{0,3}}\d){{5,60}}+){_EXTENSION}(?![.,:]\d)""",
     re.IGNORECASE | re.VERBOSE,
 )

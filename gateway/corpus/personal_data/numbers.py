@@ -14,7 +14,7 @@ from stdnum.gb import nhs
 from gateway.corpus.masking import Span, positions, windows
 from gateway.corpus.personal_data.stretches import CELL_NAME, LABEL_REACH, Stretch, mentions
 
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ \u00a0]?[A-Z0-9]){11,30}(?![a-z0-9])")
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ \u00a0\-]?[A-Z0-9]){11,30}(?![a-z0-9])")
 _IBAN_LABELLED = re.compile(
     r"iban(?:[ \-]?(?:nr|no|nummer|number))?[\"'*]{0,3}[.:|=\s]{0,6}[\"'*]{0,3}"
     r"(?P<value>[a-z]{2}\d{2}(?:[ \u00a0\-]?[a-z]{0,4}\d[a-z0-9]{0,4}){3,10})",
@@ -60,7 +60,7 @@ def _ibans(text: str, start: int, end: int) -> Iterator[Span]:
 def _longest_iban(written: str) -> int:
     """Words in capitals may follow without a sign between; the check digits say where the number ends."""
     for length in range(len(written), 14, -1):
-        if written[length - 1] != " " and iban.is_valid(written[:length]):
+        if written[length - 1] not in " -" and iban.is_valid(written[:length]):
             return length
     return 0
 
@@ -126,6 +126,7 @@ _CALLED = re.compile(
         nif|nie|dni|n[uú]mero\sde\sla\sseguridad\ssocial|national\sinsurance(?:\s(?:number|no))?|nino|nhs(?:\s(?:number|no))?|
         passport(?:\s(?:number|no))?|reisepass(?:nummer|-?nr)?|personalausweis(?:nummer|-?nr)?|ausweis(?:nummer|-?nr)|passeport|pasaporte|
         identitätskarte(?:n?-?nummer|n?-?nr)?|(?:identity|id)[ ]card(?:\s(?:number|no))?|carte\s(?:nationale\s)?d['’]identité|
+        (?:kranken)?versicherten-?(?:nummer|nr)|matrikel-?(?:nummer|nr)|pass-?nummer|utr|nuss|n[°ºo]\.?\sde\sla\sseguridad\ssocial|(?:num[ée]ro|n°)\sfiscal|
         driv(?:er'?s?|ing)\slicen[cs]e(?:\s(?:number|no))?|führerschein(?:nummer|-?nr)|permis\sde\sconduire|permiso\sde\sconducir|tax\sid|personalnummer)
         ["'*_]{{0,3}}[.:\#|=\s]{{1,6}}{CELL_NAME}(?:(?:is|ist|lautet|est|es|n[°º])\s)?["'*_]{{0,3}}
         (?!\d{{1,2}}[./\-][ ]?\d{{1,2}}[./\-][ ]?\d{{2,4}}(?!\d))
@@ -133,7 +134,7 @@ _CALLED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _LABELS = ("ssn", "social", "steuer", "idnr", "versicherung", "sv-nummer", "svnr", "sv-nr", "ahv", "sécurité", "securite", "nir", "nif", "nie", "dni",
-           "seguridad", "insurance", "nino", "nhs", "tax id", "personalnummer")  # fmt: skip
+           "seguridad", "insurance", "nino", "nhs", "tax id", "personalnummer", "matrikel", "utr", "nuss", "fiscal")  # fmt: skip
 _DOCUMENTS = ("passport", "passeport", "pasaporte", "reisepass", "ausweis", "licen", "führerschein", "permis", "identitätskarte",
               "identity card", "id card", "identité")  # fmt: skip
 
@@ -146,5 +147,34 @@ def find_documents(text: str, low: str) -> Iterator[Span]:
 
 def _labelled_ids(text: str, start: int, end: int) -> Iterator[Span]:
     for match in _CALLED.finditer(text, start, end):
-        if sum(character.isdigit() for character in match["value"]) >= 5:
+        digits = sum(character.isdigit() for character in match["value"])
+        # Passports mix letters in: of nine characters four may be digits.
+        if digits >= 5 or (digits >= 3 and len(match["value"]) >= 8 and match["value"].isalnum()):
             yield Span(*match.span("value"), "national_id")
+
+
+_PLATE = re.compile(
+    r"""(?i:kennzeichen|licen[cs]e[ ]plate|(?:vehicle[ ])?registration(?:[ ](?:number|plate))?|immatriculation|matr[ií]cula)["'*_]{0,3}[.: |=]{1,4}
+        (?P<value>[A-ZÄÖÜ]{1,3}[\- ][A-Z]{1,2}[ ]?\d{1,4}[EH]?|[A-Z]{2}[\- ]?\d{3}[\- ]?[A-Z]{2}|\d{4}[\- ]?[BCDFGHJ-NPRSTV-Z]{3}|
+        [A-Z]{2}\d{2}[ ]?[A-Z]{3}|\d[A-Z]{3}\d{3}|[A-Z]{2}[ \-]?\d{3,6})(?![\w\-])""",
+    re.VERBOSE,
+)
+_PLATES = ("kennzeichen", "plate", "registration", "immatriculation", "matrícula", "matricula")
+_ACCOUNT = re.compile(
+    r"""(?<!\w)(?:konto-?(?:nummer|nr\.?)|(?:bank[ ])?account[ ](?:no\.?|number)|n[°o]\.?[ ]de[ ]compte|n(?:úmero|[°º])[ ]de[ ]cuenta)["'*_]{0,3}[.: |=]{1,6}
+        (?P<value>\d(?:[ \-]?\d){5,19})(?![\w\-])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CARD_CODE = re.compile(r"(?<!\w)(?:CVV2?|CVC2?)[\"']?[ ]?[: |=][ ]?[\"']?(?P<value>\d{3,4})(?!\w)")
+
+
+def find_called(text: str, low: str) -> Iterator[Span]:
+    """Plates, bank accounts and codes of cards: nothing but their label tells them."""
+    for pattern, at, kind in (
+        (_PLATE, positions(low, _PLATES), "national_id"),
+        (_ACCOUNT, positions(low, ("konto", "account n", "de compte", "de cuenta")), "iban"),
+        (_CARD_CODE, positions(text, ("CVV", "CVC")), "credit_card"),
+    ):
+        for start, end in windows(at, before=16, after=64, length=len(text)):
+            for match in pattern.finditer(text, start, end):
+                yield Span(*match.span("value"), kind)

@@ -11,19 +11,19 @@ from gateway.corpus.field_names import only_names_fields
 from gateway.corpus.masking import Span, positions, windows
 from gateway.corpus.personal_data.stretches import CELL_NAME
 
-_UPPER = r"A-ZÀ-ÖØ-ÞŒŠŽĀĆČĐĘĚŁŃŇŘŚŠŤŮŹŻŽ"
-_WORD = rf"(?:[{_UPPER}]\w+-[{_UPPER}]\.|[{_UPPER}][\w'’\-]*\w|[{_UPPER}]\.)"
+UPPER = r"A-ZÀ-ÖØ-ÞŒŠŽĀĆČĐĘĚŁŃŇŘŚŠŤŮŹŻŽ"
+WORD = rf"(?:[{UPPER}]\w+-[{UPPER}]\.|[{UPPER}][\w'’\-]*\w|[{UPPER}]\.)"
 _PARTICLE = (
     r"(?:von|van|vom|de|der|den|la|le|del|della|da|di|do|dos|du|zu|zum|zur|y|i|af|av|bin|al|el|ter|ten|d['’])"
 )
-_ONE = rf"{_WORD}(?:[ \u00a0](?:{_PARTICLE}[ \u00a0]){{0,2}}{_WORD}){{0,3}}"
-_FULL = rf"{_WORD}(?:[ \u00a0](?:{_PARTICLE}[ \u00a0]){{0,2}}{_WORD}){{1,3}}"
+_ONE = rf"{WORD}(?:[ \u00a0](?:{_PARTICLE}[ \u00a0]){{0,2}}{WORD}){{0,3}}"
+FULL = rf"{WORD}(?:[ \u00a0](?:{_PARTICLE}[ \u00a0]){{0,2}}{WORD}){{1,3}}"
 _END = r"(?=[ \t]*(?:[,;|<>(\"'\n\t\f*]|\Z))"
 
 _SALUTATION = re.compile(
     rf"(?<![\w.])(?:Mr|Mrs|Ms|Mx|Miss|Dr|Prof|Herrn?|Hr|Frau|Fräulein|Monsieur|Madame|Mademoiselle|Mme|Mlle|M(?=\.)|MM(?=\.)|Señora?|"
     rf"Señorita|Sra?|Srta|Doña|Don|Dña)\.?[ \u00a0](?:(?:Dr|Prof|med|Ing|Dipl|rer|nat|jur|phil|h\.c)\.?(?:-Ing\.)?[ \u00a0]){{0,4}}"
-    rf"(?P<value>{_ONE})"
+    rf"(?P<value>(?:(?:von|van|zu|de|di|da|del|della)[ \u00a0](?:(?:der|den|dem|la|las|los)[ \u00a0])?)?{_ONE})"
 )
 _OFFICE_WORDS = """
     Sir Madam Madame Monsieur Herr Frau Doktor Professor Professorin Präsident Präsidentin Direktor Direktorin Minister
@@ -37,7 +37,7 @@ _OFFICE_WORDS = """
     """
 _OFFICES = frozenset(_OFFICE_WORDS.split())
 _LABEL_ANY = (
-    r"Name|Full name|Contact(?: person| name)?|Kontakt|Contacto|Attn\.?|Attention|Patient(?:in|e)?(?: name)?|Employee(?: name)?|Customer name|"
+    r"Name|NAME|NOM|NOMBRE|Full name|Contact(?: person| name)?|Kontakt|Contacto|Attn\.?|Attention|Patient(?:in|e)?(?: name)?|Employee(?: name)?|Customer name|"
     r"Customer|Client|Author|Manager|Assignee|Signed by|Prepared by|Approved by|Reported by|Account holder|Cardholder(?: name)?|Applicant|Recipient|Sender|"
     r"Vor- und Nachname|Ansprechpartner(?:in)?|Kontaktperson|Kontoinhaber(?:in)?|Karteninhaber(?:in)?|Mitarbeiter(?:in)?|"
     r"Kund(?:e|in)|Mandant(?:in)?|Auftraggeber(?:in)?|Autor(?:in)?|Verfasser(?:in)?|Teilnehmer(?:in)?|Bewerber(?:in)?|"
@@ -74,19 +74,19 @@ _THING_WORDS = """
     Bank Hotel Museum Club Company Product Plan Report Invoice Order Sample Example Demo Hello World Unit Integration Continuous
     Upload Download Cache Configure Checkout Python Java Node Linux Windows Mac Ubuntu Red Blue Green Black White My The A An
     """
-_THINGS = frozenset(_THING_WORDS.split())
+THINGS = frozenset(_THING_WORDS.split())
 _QUOTE = r"""["'*_`]{0,3}"""
 _VALUE_SIGN = rf"""{_QUOTE}[ \u00a0\u202f\t]{{0,4}}[:|=]{_QUOTE}[ \u00a0\t]{{0,20}}{CELL_NAME}["'`]?"""
 # These begin with a line or a cell: `find_names` puts a line end before the text.
 _LABELLED = re.compile(
-    rf"""(?:[\n|;\t]|\n[^\n|:]{{1,40}}:[ ])[ \t>*\-•#|"'_`{{]{{0,12}}(?:{_LABEL_ANY}){_VALUE_SIGN}(?P<value>{_FULL}){_END}"""
+    rf"""(?:[\n|;\t]|\n[^\n|:]{{1,40}}:[ ])[ \t>*\-•#|"'_`{{]{{0,12}}(?:{_LABEL_ANY}){_VALUE_SIGN}(?P<value>{FULL}){_END}"""
 )
 # As JSON, XML and metadata write it and read here: `users.name: …`, `author@name: …`, `{"name": "…"`, `author: …`.
 _NAMED = re.compile(
-    rf"""(?:\n|[{{,][ ]{{0,2}}(?=["']))["'{{ ]{{0,4}}(?:(?:[\w\-]{{1,40}}[.@]){{0,6}}(?P<whose>(?i:{_PEOPLE})[.@])|)"""
-    rf"""(?:name|(?i:{_SOMEBODY}))["']?[ ]?:[ ]?["']?(?P<value>{_FULL}){_END}"""
+    rf"""(?:\n|[{{,][ ]{{0,2}}(?=["']))["'{{ ]{{0,4}}(?:(?:[\w\-]{{1,40}}+[.@]){{0,6}}(?P<whose>(?i:{_PEOPLE})[.@])|)"""
+    rf"""(?:name|(?i:{_SOMEBODY}))["']?[ ]?:[ ]?["']?(?P<value>{FULL}){_END}"""
 )
-_LIKE_ANYTHING = re.compile(r"\d|[A-Z]{2}|[a-z][A-Z]")
+LIKE_ANYTHING = re.compile(r"\d|[A-Z]{2}|[a-z][A-Z]")
 # `Name` alone may be anything's; beside a first name it is the last one.
 _FIRST = r"(?i:First[ _]?name|Given[ _]?name|Vorname|Prénom|Nombre)"
 _FIRSTS = (
@@ -103,7 +103,7 @@ _FIRSTS = (
 _LAST = r"(?:Name|Nom|Apellidos?)"
 _BETWEEN = r"""["'`]?[ \t]{0,4}[|;,\n][ \t>*\-•|"'_`]{0,8}"""
 _BEFORE_FIRST = re.compile(
-    rf"""(?<![^\W_]){_LAST}{_VALUE_SIGN}(?P<value>{_ONE})(?={_BETWEEN}{_FIRST}{_VALUE_SIGN}{_WORD})"""
+    rf"""(?<![^\W_]){_LAST}{_VALUE_SIGN}(?P<value>{_ONE})(?={_BETWEEN}{_FIRST}{_VALUE_SIGN}{WORD})"""
 )
 _AFTER_FIRST = re.compile(
     rf"""(?<![^\W_]){_FIRST}{_VALUE_SIGN}{_ONE}{_BETWEEN}{_LAST}{_VALUE_SIGN}(?P<value>{_ONE}){_END}"""
@@ -130,7 +130,7 @@ _TITLES = (
     "Mr", "Ms", "Mx", "Miss", "Dr", "Prof", "Herr", "Hr", "Frau", "Fräul", "Monsieur", "Madame", "Mademois", "Mme", "Mlle", "M.",
     "Señor", "Sr", "Don", "Doña", "Dña",
 )  # fmt: skip
-_DISPLAYED = re.compile(rf"(?<![\w.])(?P<value>{_FULL}|{_WORD}, {_WORD})[\"']?[ \u00a0]?<[^<>@\s]{{1,64}}@")
+_DISPLAYED = re.compile(rf"(?<![\w.])(?P<value>{FULL}|{WORD}, {WORD})[\"']?[ \u00a0]?<[^<>@\s]{{1,64}}@")
 _FIRM = re.compile(
     r"\b(?:Engineering|Operations|Development|Entwicklung|Marketing|Finance|Vertrieb|Sales|Buchhaltung|Einkauf|GmbH|AG|KG|SE|Corp|Holding|Group|Gruppe|Stiftung|Verein|Genossenschaft|Bank|Versicherung|Inc|Ltd|LLC|SA|SARL|SL|Team|Support|Abteilung|Service|Kundenservice|Équipe|Equipo|Department)\b"
 )
@@ -159,12 +159,17 @@ def find_names(text: str, low: str) -> Iterator[Span]:
 
 
 def _is_nobody_else(value: str) -> bool:
-    return _THINGS.isdisjoint(value.split()) and not _LIKE_ANYTHING.search(value)
+    return THINGS.isdisjoint(value.split()) and not LIKE_ANYTHING.search(value)
+
+
+def is_office(value: str) -> bool:
+    """`President`, `Kunde`, `Muster AG`: not a person's name."""
+    return value.split(maxsplit=1)[0].rstrip(",.") in _OFFICES or bool(_FIRM.search(value))
 
 
 def _is_name(match: re.Match[str]) -> bool:
     value = match["value"]
-    if value.split(maxsplit=1)[0].rstrip(",.") in _OFFICES or _FIRM.search(value):
+    if is_office(value):
         return False
     # In the next cell may be the name of the next column.
     before = match[0][: match.start("value") - match.start()].rstrip(" \u00a0\t\"'`*_")
@@ -182,53 +187,91 @@ _DATE = (
     rf"\d{{1,2}}(?:st|nd|rd|th|er|\.|º)?\s(?:of\s|de\s)?{_MONTH},?\s(?:de\s)?\d{{4}}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}})"
 )
 _BORN = re.compile(
-    rf"(?<![^\W_])(?:born(?:[ ]on)?|date[ _]?of[ _]?birth|birth[ _]?da(?:te|y)|d\.?o\.?b\.?|geboren(?:[ ]am)?|geb\.|geburts(?:datum|tag)|née?(?:[ ]le)?|"
-    rf"date[ _]?de[ _]?naissance|nacid[oa](?:[ ]el)?|fecha[ _]?de[ _]?nacimiento|f\.\s?nac\.?)"
-    rf"""["'*_`]{{0,3}}[\s:|=,(*_]{{0,12}}{CELL_NAME}(?:(?:on|am|le|el|is|ist|est|es|war|was)\s)?["'`]?(?P<value>{_DATE})""",
-    re.IGNORECASE,
+    rf"(?<![^\W_])(?:born(?:[ ]on)?|date[ _]?of[ _]?birth|birth[ _]?da(?:te|y)|d\.?o\.?b\.?|geboren(?:[ ]am)?|geb\.(?:-?datum)?|geburts(?:datum|tag)|né(?:e|\(e\))?(?:[ ]le)?|"
+    rf"date[ _]?de[ _]?naissance|nacid[oa](?:[ ]el)?|fecha[ _]?de[ _]?nacimiento|f(?:echa[ ]de|\.)\s?nac\.?)"
+    rf"""["'*_`]{{0,3}}[\s:|=,(*_]{{0,12}}{CELL_NAME}(?:(?:on|am|le|el|is|ist|est|es|war|was)\s){{0,1}}(?:(?:der|le|el|the|on)\s)?["'`]?
+        (?P<value>{_DATE}|(?:0[1-9]|[12]\d|3[01])(?:0[1-9]|1[0-2])(?:19|20)\d\d(?!\d))""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_BIRTH = ("born", "birth", "dob", "d.o.b", "geb", "né", "naissance", "nacid", "nacimiento", "nac.")
+_THEN_BORN = re.compile(
+    rf"(?<![\w.])(?P<value>{_DATE})(?:\s(?:in|zu)\s[{UPPER}][\w\-]+)?\s(?:geboren|zur\sWelt)", re.IGNORECASE
+)
+_BIRTH = (
+    "zur welt",
+    "born",
+    "birth",
+    "dob",
+    "d.o.b",
+    "geb",
+    "né",
+    "naissance",
+    "nacid",
+    "nacimiento",
+    "nac.",
+)
 
 
 def find_births(text: str, low: str) -> Iterator[Span]:
-    for start, end in windows(positions(low, _BIRTH), before=24, after=90, length=len(text)):
-        for match in _BORN.finditer(text, start, end):
-            yield Span(*match.span("value"), "date_of_birth")
+    for start, end in windows(positions(low, _BIRTH), before=60, after=90, length=len(text)):
+        for pattern in (_BORN, _THEN_BORN):
+            for match in pattern.finditer(text, start, end):
+                yield Span(*match.span("value"), "date_of_birth")
 
 
-_TOWN_DE = rf"(?:D-|CH-|A-)?\d{{4,5}}[ \u00a0][{_UPPER}]\w[\w\-]*(?:[ \u00a0](?:am|an der|im|bei|ob der)[ \u00a0]{_WORD}|[ \u00a0]{_WORD})?"
+_TOWN_DE = rf"(?:D-|CH-|A-)?\d{{4,5}}[ \u00a0][{UPPER}]\w[\w\-]*(?:[ \u00a0](?:am|an der|im|bei|ob der)[ \u00a0]{WORD}|[ \u00a0]{WORD})?"
 # How each address is spotted: by the word for street before a number, or by a house number or postcode and a capital.
-_ROADS_DE = rf"(?:[{_UPPER}][\w\-]*?(?:[sS]traße|[sS]trasse|[sS]tr\.|[aA]llee|[cC]haussee)|{_WORD}[ \u00a0](?:Straße|Strasse|Str\.|Allee|Chaussee))"
+_ROADS_DE = rf"(?:[{UPPER}][\w\-]*?(?:[sS]traße|[sS]trasse|[sS]tr\.|[aA]llee|[cC]haussee)|{WORD}[ \u00a0](?:Straße|Strasse|Str\.|Allee|Chaussee))"
 _LANES_DE = (
-    rf"(?:(?:{_WORD}[ \u00a0]){{0,2}}[{_UPPER}][\w\-]*(?:weg|hof|gasse|platz|markt|steig|damm|ufer|ring)|"
+    rf"(?:(?:{WORD}[ \u00a0]){{0,2}}[{UPPER}][\w\-]*(?:weg|hof|gasse|platz|markt|steig|damm|ufer|ring)|"
     rf"(?:Am|An|Auf|Beim?|Im|In|Hinter|Unter|Vor|Zum|Zur|Alter|Neuer|Kleiner|Großer)[ \u00a0](?:de[mnr][ \u00a0])?"
     rf"(?!(?:Januar|Februar|März|April|Mai|Jun|Jul|August|Sept|Okt|Nov|Dez|Montag|Dienst|Mittw|Donners|Freit|Sams|Sonn|Jahr|Kap|Abs|Anh))"
-    rf"{_WORD}(?:[ \u00a0]{_WORD})?)"
+    rf"{WORD}(?:[ \u00a0]{WORD})?)"
 )
 _HOUSE_DE = r"\d{1,4}[ \u00a0]?(?:[a-z]\b)?(?:[ ]?[\-–/][ ]?\d{1,4})?"
 _STREETS_DE = re.compile(
     rf"(?<![\w\-])(?:{_ROADS_DE}[ \u00a0]{_HOUSE_DE}(?:(?:,[ \u00a0]?|\s){_TOWN_DE})?|"
     rf"{_LANES_DE}[ \u00a0]{_HOUSE_DE}(?:,[ \u00a0]?|\n){_TOWN_DE}|"
-    rf"[{_UPPER}]\w+(?:-[{_UPPER}]\w*\.?){{0,3}}-(?:Weg|Platz|Gasse|Ring|Damm|Ufer|Hof|Steig)[ \u00a0]{_HOUSE_DE})"
+    rf"[{UPPER}]\w+(?:-[{UPPER}]\w*\.?){{0,3}}-(?:Weg|Platz|Gasse|Ring|Damm|Ufer|Hof|Steig)[ \u00a0]{_HOUSE_DE})"
 )
 _STREETS_EN = re.compile(
-    rf"(?<![\w.,/\-])\d{{1,5}}[A-Za-z]?[ \u00a0](?:[NSEW]\.?[ \u00a0])?(?:[{_UPPER}][\w'’.\-]*[ \u00a0]){{1,3}}"
+    rf"(?<![\w.,/\-])\d{{1,5}}[A-Za-z]?[ \u00a0](?:[NSEW]\.?[ \u00a0])?(?:[{UPPER}][\w'’.\-]*[ \u00a0]){{1,3}}"
     r"(?:Street|Avenue|Road|Lane|Drive|Boulevard|Court|Terrace|Close|Crescent|Square|Way|Mews|Parkway|Gardens|Grove|Circle|Place|St\b\.?|Ave\b\.?|Rd\b\.?|Blvd\b\.?|Ln\b\.?|"
-    rf"Dr\.)(?!\w)(?:,[ ](?:Apt|Suite|Unit|Flat|Floor)\.?[ ]\w+)?(?:,[ ]{_WORD}(?:[ ]{_WORD}){{0,2}})?"
+    rf"Dr\.)(?!\w)(?:,[ ](?:Apt|Suite|Unit|Flat|Floor)\.?[ ]\w+)?(?:,[ ]{WORD}(?:[ ]{WORD}){{0,2}})?"
     r"(?:,?[ ](?:[A-Z]{2}[ ]\d{5}(?:-\d{4})?|[A-Z]{1,2}\d[A-Z\d]?[ ]\d[A-Z]{2})(?!\w))?"
 )
 _STREETS_FR = re.compile(
     r"(?<![\w.,/\-])\d{1,4}(?:[ ]?(?:bis|ter)\b)?,?[ \u00a0](?i:rue|avenue|av\.|boulevard|bd\.?|place|chemin|allée|impasse|quai|"
     r"cours|route)[ \u00a0](?:(?:de la|de l['’]|des|de|du|d['’]|la|les|le|l['’])[ ]?){0,2}"
-    rf"[{_UPPER}][\w'’\-]*(?:[ \u00a0](?:de[ ]|du[ ])?{_WORD}){{0,3}}(?:(?:,[ ]?|\s)(?:F-)?\d{{5}}[ \u00a0]{_WORD}(?:[ ]{_WORD})?)?"
+    rf"[{UPPER}][\w'’\-]*(?:[ \u00a0](?:de[ ]|du[ ])?{WORD}){{0,3}}(?:(?:,[ ]?|\s)(?:F-)?\d{{5}}[ \u00a0]{WORD}(?:[ ]{WORD})?)?"
+)
+# Of French Switzerland, where the number comes last; and of anywhere, where a label says that it is one.
+_STREETS_CH = re.compile(
+    rf"(?<![\w\-])(?i:rue|avenue|boulevard|place|chemin|allée|impasse|quai|route)[ \u00a0](?:(?:de la|de l['’]|des|de|du|d['’]|la|les|le|l['’])[ ]?){{0,2}}"
+    rf"{WORD}(?:[ \u00a0](?:de[ ]|du[ ])?{WORD}){{0,2}}[ \u00a0]\d{{1,3}}[a-z]?(?:,[ ]?|\s)(?:CH-)?\d{{4}}[ \u00a0]{WORD}"
+)
+_LABELLED_STREET = re.compile(
+    rf"(?<![^\W_])(?i:adresse|anschrift|straße|strasse|wohnhaft|address|street|rue|calle|dirección)[\"'*_]{{0,3}}[ ]?[:|=][\"'*_]{{0,3}}[ \t]{{0,4}}{CELL_NAME}"
+    rf"[\"']?(?P<value>{WORD}(?:[ \-]{WORD}){{0,3}}[ \u00a0]\d{{1,4}}[ ]?[a-z]?)(?=[\"'\n|,;]|\Z)"
+)
+_STREET_LABELS = (
+    "adresse",
+    "anschrift",
+    "straße",
+    "strasse",
+    "wohnhaft",
+    "address",
+    "street",
+    "rue",
+    "calle",
+    "dirección",
 )
 _STREETS_ES = re.compile(
     r"(?<!\w)(?:Calle|C/|C\.|Avenida|Avda\.?|Plaza|Pza\.?|Paseo|Camino|Carretera|Ronda|Rambla|Alameda|Glorieta|Travesía|Pasaje)[ \u00a0]?(?:(?:de las|de los|de la|del|de|la|el|"
-    rf"los|las)[ ]){{0,2}}{_WORD}(?:[ ](?:de la[ ]|de los[ ]|del[ ]|de[ ]|la[ ]|y[ ])?{_WORD}){{0,3}},?[ ](?:n\.?[º°]?[ ]?|núm\.?[ ])?"
-    rf"\d{{1,4}}(?:,[ ]?\d{{1,2}}[º°ª]?[ ]?[A-Z]?\b)?(?:,?\s\d{{5}}[ ]{_WORD}(?:[ ]{_WORD})?)?"
+    rf"los|las)[ ]){{0,2}}{WORD}(?:[ ](?:de la[ ]|de los[ ]|del[ ]|de[ ]|la[ ]|y[ ])?{WORD}){{0,3}},?[ ](?:n\.?[º°]?[ ]?|núm\.?[ ])?"
+    rf"\d{{1,4}}(?:,[ ]?\d{{1,2}}[º°ª]?[ ]?[A-Z]?\b)?(?:,?\s\d{{5}}[ ]{WORD}(?:[ ]{WORD})?)?"
 )
 _NUMBERED = re.compile(
-    rf"\d(?<!\d\d)\d{{0,4}}+[A-Za-z]?(?:[ ]?(?:bis|ter)\b)?,?[ \u00a0](?=[{_UPPER}]|rue|av|bou|bd|pla|che|all|imp|qua|cou|rou)"
+    rf"\d(?<!\d\d)\d{{0,4}}+[A-Za-z]?(?:[ ]?(?:bis|ter)\b)?,?[ \u00a0](?=[{UPPER}]|rue|av|bou|bd|pla|che|all|imp|qua|cou|rou)"
 )
 _ROAD_WORDS = ("straße ", "strasse ", "str. ", "allee ", "chaussee ", "-weg ", "-platz ", "-gasse ", "-ring ", "-damm ", "-ufer ",
                "-hof ", "-steig ")  # fmt: skip
@@ -243,8 +286,12 @@ def find_addresses(text: str, low: str) -> Iterator[Span]:
         (_STREETS_DE, roads),
         (_STREETS_EN, numbered),
         (_STREETS_FR, numbered),
+        (_STREETS_CH, numbered),
         (_STREETS_ES, positions(text, _CALLES)),
     ):
         for start, end in windows(at, before=80, after=160, length=len(text)):
             for match in pattern.finditer(text, start, end):
                 yield Span(*match.span(), "address")
+    for start, end in windows(positions(low, _STREET_LABELS), before=1, after=160, length=len(text)):
+        for match in _LABELLED_STREET.finditer(text, start, end):
+            yield Span(*match.span("value"), "address")
