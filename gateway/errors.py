@@ -22,6 +22,7 @@ A class's docstring is its title; `detail` says what happened this time and what
 clients branch on it. Everything is rendered as RFC 9457 problem+json by `gateway/app.py`.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -84,11 +85,15 @@ def fields_invalid(errors: Any) -> FieldsInvalid:
     return FieldsInvalid(first, errors=found)
 
 
+_NAME = re.compile(r"[\w\-/\[\]]{1,60}")
+
+
 def _field(loc: Sequence[Any]) -> str:
     """Which of several forms a field has is in its place twice: once as its name, once as the form's."""
     pairs = zip(loc, (None, *loc), strict=False)
     parts = [part for part, before in pairs if part != before or isinstance(part, int)]
-    return ".".join(map(str, parts))
+    # A field that is not there is called what the caller called it, and that may be anything.
+    return ".".join(str(part) if _NAME.fullmatch(str(part)) else "…" for part in parts)
 
 
 def _message(error: Any) -> str:

@@ -73,7 +73,8 @@ def _outlived(document: Row[Any], request: IngestionRequest, policy: Policy) -> 
 def _request(
     document: Row[Any], lane: str, prefix: str, index: int, attachment: Attachment
 ) -> IngestionRequest:
-    name = "".join(letter for letter in attachment.name if letter.isprintable()).strip() or "attachment"
+    name = attachment.name if attachment.title is None else attachment.title
+    name = "".join(letter for letter in name if letter.isprintable()).strip() or "attachment"
     digest = hashlib.sha256(attachment.name.encode("utf-8", "replace")).hexdigest()[:16]
     return IngestionRequest.model_validate(
         {

@@ -1,6 +1,6 @@
 """What describes a document is masked like its text: a file may be called `password hunter2.txt` or carry its author.
 
-Titles, tags and metadata lose what the text would lose; an address keeps its way and loses only secrets. The source's own
+Titles, types, tags and metadata lose what the text would lose; an address keeps its way and loses only secrets. The source's own
 id is left as it is: it must still name the same thing at the next sync.
 """
 
@@ -13,7 +13,7 @@ from gateway.corpus.masking import Span, value_tag
 from gateway.corpus.secrets import find_secrets
 
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
-_FIELDS = ("title", "uri", "tags", "metadata")
+_FIELDS = ("title", "uri", "type", "tags", "metadata")
 _ROUNDS = 5  # taking something out can bring something else to light, but not for ever
 
 
@@ -26,7 +26,7 @@ class Descriptions:
         self._allowed = frozenset(allowed)
 
     def masked(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """`title uri tags metadata`, as far as they are there and change."""
+        """`title uri type tags metadata`, as far as they are there and change."""
         # One look at everything is cheap, and nearly always all there is to do.
         words = "\n".join(_strings([fields.get(name) for name in _FIELDS]))
         if self._without_secrets(words) == words and not self._personal_data:
@@ -34,6 +34,7 @@ class Descriptions:
         masks: dict[str, Callable[[Any], Any]] = {
             "title": self.title,
             "uri": self._without_secrets,
+            "type": self.text,
             "tags": lambda tags: [self.text(tag) for tag in tags],
             "metadata": self._value,
         }

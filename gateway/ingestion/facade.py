@@ -183,6 +183,7 @@ def _described(
             {
                 "title": request.title,
                 "uri": request.uri,
+                "type": request.type,
                 "tags": request.tags,
                 "metadata": request.metadata,
             }

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeGuard, cast
 from uuid import UUID
 
 from pydantic.alias_generators import to_camel
@@ -186,13 +186,13 @@ class QueryLog:
         documents = {document for asked in batch for document in asked.document_ids}
         # Both read words at length; and what is asked may hold a password, which belongs in no log.
         answered = await asyncio.to_thread(lambda: [_answered(asked) for asked in batch])
-        words = await asyncio.to_thread(lambda: [without_secrets(asked.q) for asked in batch])
+        words = await asyncio.to_thread(lambda: [_without_secrets(asked) for asked in batch])
         async with self._db.tenant_session(mandate_id) as session:
             own = await repository.keep_documents(session, documents)
             shared = await _in_commons(session, mandate_id, documents - own)
             rows = [
-                _row(asked, q, own | shared, found)
-                for asked, q, found in zip(batch, words, answered, strict=True)
+                _row(asked, q, filters, own | shared, found)
+                for asked, (q, filters), found in zip(batch, words, answered, strict=True)
             ]
             await repository.add_queries(session, rows)
             pairs = [
@@ -224,7 +224,26 @@ def _answered(asked: Asked) -> bool:
     return asked.answered or any(question.shares_words(text, language) for text, language in asked.undecided)
 
 
-def _row(asked: Asked, q: str, there: set[UUID], answered: bool) -> dict[str, Any]:
+def _without_secrets(asked: Asked) -> tuple[str, dict[str, Any]]:
+    """The question and what it was narrowed to, which people write as freely (`tags=…`)."""
+    filters = {
+        name: without_secrets(value)
+        if isinstance(value, str)
+        else [without_secrets(one) for one in value]
+        if _are_words(value)
+        else value
+        for name, value in asked.filters.items()
+    }
+    return without_secrets(asked.q), filters
+
+
+def _are_words(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list | tuple) and all(
+        isinstance(one, str) for one in cast("list[object]", value)
+    )
+
+
+def _row(asked: Asked, q: str, filters: dict[str, Any], there: set[UUID], answered: bool) -> dict[str, Any]:
     # What was found may have been erased since: then its question's words are not kept either.
     erased = any(document not in there for document in asked.document_ids)
     return {
@@ -234,7 +253,7 @@ def _row(asked: Asked, q: str, there: set[UUID], answered: bool) -> dict[str, An
         "agent_deployment_id": _plain(asked.agent_deployment_id),
         "user_id": asked.user_id,
         "q": None if erased else _plain(q),
-        "filters": {} if erased else asked.filters,
+        "filters": {} if erased else filters,
         "result_count": asked.result_count,
         "answered": answered,
         "top_score": asked.top_score,

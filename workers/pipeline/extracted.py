@@ -53,6 +53,7 @@ class Attachment:
     name: str
     mime_type: str | None
     data: bytes
+    title: str | None = None  # the name, without what the mail itself told to be personal or a secret
 
 
 @dataclass(slots=True)

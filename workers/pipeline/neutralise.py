@@ -5,6 +5,7 @@ text never reaches the worker. Whatever is masked goes through `Extracted.replac
 boxes right. The looks are repeated until they find nothing, so that neutralising a second time changes nothing.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,25 @@ from gateway.corpus.secrets import find_secrets
 from gateway.corpus.secrets import prepare as prepare_secrets
 from workers.pipeline.extracted import Extracted, Unit
 
-# Places in a locator that are words of the document; the others (urls, paths, message ids) must still resolve.
-_WORDS_IN_LOCATOR = frozenset({"section", "sheet"})
+# Places in a locator that must still resolve; whatever else a caller or a format puts there is words of the document.
+_MUST_RESOLVE = frozenset(
+    {
+        "kind",
+        "url",
+        "path",
+        "cssPath",
+        "cssPathEnd",
+        "messageId",
+        "part",
+        "astPath",
+        "symbol",
+        "pointer",
+        "cellRange",
+        "ticketId",
+        "commentId",
+    }
+)
+_WORDS = re.compile(r"[^\W_]+")
 
 
 @dataclass(slots=True)
@@ -48,8 +66,15 @@ def neutralise(extracted: Extracted, *, policy: Mapping[str, Any]) -> Neutralise
             [(start, end, placeholder) for start, end, _, placeholder in found]
         )
     units = [_masked_unit(unit, mask) for unit in extracted.units]
+    attachments = [replace(item, title=mask.name(item.name)) for item in extracted.attachments]
     return Neutralised(
-        extracted.text, units, extracted.page_count, extracted.warnings, dict(secrets), dict(personal)
+        extracted.text,
+        units,
+        extracted.page_count,
+        extracted.warnings,
+        dict(secrets),
+        dict(personal),
+        attachments=attachments,
     )
 
 
@@ -105,10 +130,21 @@ class _Mask:
             self._texts[text] = masked
         return self._texts[text]
 
+    def name(self, name: str) -> str:
+        """Of a file inside: without what was recognised in the mail, however the words are joined (`CV_Anna_Muster.pdf`)."""
+        low = name.casefold()
+        for value, placeholder in self._known.items():
+            name = name.replace(value, placeholder)
+            words = _WORDS.findall(value)
+            if words and all(word.casefold() in low for word in words):
+                joined = re.compile(r"[\W_]{0,3}".join(map(re.escape, words)), re.IGNORECASE)
+                name = joined.sub(placeholder, name)  # of hex digits and a kind: nothing in it is a reference
+        return name
+
     def word(self, key: str, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        if key in _WORDS_IN_LOCATOR:
+        if key not in _MUST_RESOLVE:
             return self.text(value)
         if value not in self._words:  # the same in unit after unit
             masked = value

@@ -101,8 +101,8 @@ async def parse_document(
             warnings=[str(warning) for warning in header["warnings"]],
             secrets={str(kind): int(count) for kind, count in header["secrets"].items()},
             attachments=[
-                Attachment(str(name), mime and str(mime), bytes(content))
-                for name, mime, content in header.get("attachments", ())
+                Attachment(str(name), mime and str(mime), bytes(content), str(title))
+                for name, mime, content, title in header.get("attachments", ())
             ],
         )
         for batch in batches:
@@ -159,7 +159,7 @@ def handle(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[st
         "pageCount": extracted.page_count,
         "warnings": extracted.warnings[:100],
         "secrets": extracted.secrets,
-        "attachments": [(item.name, item.mime_type, item.data) for item in read.attachments]
+        "attachments": [(item.name, item.mime_type, item.data, item.title) for item in extracted.attachments]
         if task["withAttachments"]
         else [],
     }

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -42,6 +43,23 @@ async def test_a_password_somebody_searches_for_is_not_written_down(
     await log.drained()
     (row,) = await logged(db, mandate.id)
     assert row.q == "is the password [secret:password] still in use?"
+
+
+async def test_nor_one_that_narrows_a_search(db: Database, log: QueryLog, mandate: TestMandate) -> None:
+    connection = str(uuid4())
+    narrowed = {
+        "tags": ["pwd=Winter!Sun42", "crm"],
+        "sourceId": "password: Winter!Sun42",
+        "connectionId": connection,
+    }
+    log.note(replace(note(mandate, "herons"), filters=narrowed))
+    await log.drained()
+    (row,) = await logged(db, mandate.id)
+    assert row.filters == {
+        "tags": ["pwd=[secret:password]", "crm"],
+        "sourceId": "password: [secret:password]",
+        "connectionId": connection,
+    }
 
 
 async def test_a_search_is_remembered_with_who_asked_from_where(

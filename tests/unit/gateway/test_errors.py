@@ -68,6 +68,14 @@ def _refused(model: type[BaseModel], **fields: Any) -> dict[str, str]:
     return {one["field"]: one["message"] for one in fields_invalid(caught.value.errors()).extra["errors"]}
 
 
+def test_a_field_that_is_not_there_is_not_named_when_its_name_is_no_name() -> None:
+    class Strict(BaseModel, extra="forbid"):
+        pass
+
+    assert list(_refused(Strict, **{"password: Winter!Sun42": 1})) == ["…"]
+    assert list(_refused(Strict, titel=1)) == ["titel"]
+
+
 def test_people_are_told_what_a_field_takes_and_not_how_we_look() -> None:
     user = _refused(UserIn, email="ada", displayName="Ada", locale="English", timezone="Mars")
     assert user == {

@@ -17,6 +17,7 @@ def words(*, personal_data: bool = False, allowed: tuple[str, ...] = ()) -> Desc
 def test_no_canary_is_left_in_a_title_a_tag_or_metadata(canary: Canary) -> None:
     fields: dict[str, Any] = {
         "title": f"{canary.text}.pdf",
+        "type": canary.text,
         "tags": [canary.text],
         "metadata": {
             "note": canary.text,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gateway.corpus.masking import PLACEHOLDER, placeholder_key
 from tests.fixtures.canaries import MORE_VENDORS, PERSONAL, SECRETS, SHAPES, SURROUNDINGS, Canary
 from tests.fixtures.ordinary_paragraphs import ordinary_paragraphs
-from workers.pipeline.extracted import SEPARATOR, Extracted, Unit
+from workers.pipeline.extracted import SEPARATOR, Attachment, Extracted, Unit
 from workers.pipeline.neutralise import Neutralised, neutralise
 
 POLICY = {"placeholder_key": placeholder_key("a key for tests", "mandate"), "neutralize": True}
@@ -173,3 +173,27 @@ def test_a_message_id_in_a_locator_still_resolves():
         neutralise(Extracted(text, [unit]), policy=POLICY).units[0].locator["messageId"]
         == "<4711.abc@mail.example>"
     )
+
+
+def test_a_file_inside_loses_in_its_title_what_the_mail_knows_of_and_keeps_its_name():
+    text = "From: Annabel Schmidtke <a@firma.example>\n\nPassword: Sommer2026!\n"
+    names = ("CV_Annabel_Schmidtke.pdf", "annabel-schmidtke 2026.docx", "Sommer2026!.zip", "Minutes.pdf")
+    inside = [Attachment(name, None, b"") for name in names]
+    extracted = Extracted(text, [Unit("text", 0, len(text), {"kind": "text"})], attachments=inside)
+    found = neutralise(extracted, policy=POLICY).attachments
+    assert [item.name for item in found] == list(names)
+    titles = [re.sub(r"[0-9a-f]{8}\]", "…]", item.title or "") for item in found]
+    assert titles == ["CV_[person:…].pdf", "[person:…] 2026.docx", "[secret:password:…].zip", "Minutes.pdf"]
+    unasked = neutralise(extracted, policy={**POLICY, "neutralize": False}).attachments
+    assert (unasked[0].title, unasked[3].title) == ("CV_Annabel_Schmidtke.pdf", "Minutes.pdf")
+
+
+def test_words_a_caller_puts_into_a_locator_are_words_and_what_must_resolve_keeps_its_way():
+    locator = {
+        "kind": "text",
+        "note": "by anna@firma.example",
+        "path": "/home/anna@firma.example?password=Sommer2026!",
+    }
+    (unit,) = neutralise(Extracted("herons", [Unit("text", 0, 6, locator)]), policy=POLICY).units
+    assert "anna" not in unit.locator["note"]
+    assert unit.locator["path"].startswith("/home/anna@firma.example?password=[secret:")
