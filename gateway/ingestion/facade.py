@@ -327,7 +327,8 @@ def _skip(session: AsyncSession, offer: Offer, reason: str) -> IngestionHandle:
         "ingestion.skipped.policy",
         mandateId=mandate,
         sourceKind=offer.request.source_kind,
-        sourceId=without_secrets(offer.request.source_id),  # a path may hold one
+        # A path says what is in a file, and no erasure reaches into a log. Who has the id can still look for it.
+        sourceHash=byte_hash(offer.request.source_id.encode("utf-8", "replace")).hex()[:16],
         reason=reason,
     )
     return IngestionHandle(job_id=None, document_id=None, outcome="skipped", status="skipped", reason=reason)
