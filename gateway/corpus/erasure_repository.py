@@ -141,6 +141,14 @@ async def open_receipt(
 
 
 async def running_receipt(session: AsyncSession, subject: str, subject_id: str) -> UUID | None:
+    """Who asks next waits for this transaction, so that two at the same moment have one receipt."""
+    await session.execute(
+        text(
+            "SELECT pg_advisory_xact_lock(hashtextextended("
+            "CAST(:mandate_id AS text) || 'receipt' || :subject || CAST(:subject_id AS text), 0))"
+        ),
+        {"mandate_id": tenant_of(session), "subject": subject, "subject_id": subject_id},
+    )
     return await session.scalar(
         text(
             "SELECT id FROM receipt WHERE subject = :subject AND subject_id = :subject_id AND status = 'running'"

@@ -525,6 +525,20 @@ async def test_a_question_written_behind_an_erasure_does_not_come_after_it(db, t
     assert await counted(db, tenant, "query_hit") == 0
 
 
+async def test_two_who_ask_at_the_same_moment_have_one_receipt(db, bench, tenant):
+    """Who comes second waits for the first, and joins."""
+    subject = ("user", str(tenant.user_id), "test")
+    async with db.tenant_session(tenant.mandate_id) as first:
+        receipt = await erasure.begin_erasure(first, *subject)
+        async with db.tenant_session(tenant.mandate_id) as second:
+            await second.execute(text("SET LOCAL lock_timeout = '200ms'"))
+            with pytest.raises(DBAPIError):
+                await erasure.begin_erasure(second, *subject)
+            await second.rollback()
+    async with db.tenant_session(tenant.mandate_id) as second:
+        assert await erasure.begin_erasure(second, *subject) == receipt
+
+
 async def test_who_asks_for_an_erasure_that_runs_already_joins_it(db, bench, tenant):
     [handle] = await fill(db, bench, tenant, names="a")
     receipts = set()
