@@ -5,7 +5,6 @@ no id, unknown object, bad request – is logged and dropped: it must not stand 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -69,13 +68,7 @@ class KnowledgeIngestionConsumer:
             if isinstance(error, CatchmentError) and error.retryable:
                 raise
             reason = error.detail if isinstance(error, CatchmentError) else "the payload is not understood"
-            emit_on_commit(
-                session,
-                "ingestion.event.ignored",
-                mandateId=str(session.info["mandate_id"]),
-                type=event["type"],
-                reason=reason,
-            )
+            _ignored(session, event["type"], reason)
 
     async def _file_committed(self, session: AsyncSession, payload: dict[str, Any]) -> None:
         request = IngestionRequest.model_validate(payload)
@@ -120,8 +113,11 @@ class KnowledgeIngestionConsumer:
                 raise EventInvalid("there is no such member")
             return
         if changed.erase:
-            with suppress(LegalHold):  # then they are let go without it, as below
+            try:
                 await self._erase(session, "user", changed.user_id, "MembershipChanged")
+            except LegalHold as held:  # then they are let go without it, as below
+                _ignored(session, "MembershipChanged", held.detail)
+            else:
                 return
         for connection_id in await erasure_repository.connections_of(session, "user", str(changed.user_id)):
             await self._end_connection(session, connection_id, "member left")
@@ -161,3 +157,13 @@ class KnowledgeIngestionConsumer:
             await connections.revoke(session, connection_id)
             return
         await enqueue_erasure(session, receipt_id)
+
+
+def _ignored(session: AsyncSession, event_type: str, reason: str) -> None:
+    emit_on_commit(
+        session,
+        "ingestion.event.ignored",
+        mandateId=str(session.info["mandate_id"]),
+        type=event_type,
+        reason=reason,
+    )

@@ -448,6 +448,28 @@ async def test_the_consumer_ingests_deletes_and_purges(db, tenant, bench):
 
 
 @pytest.mark.parametrize(
+    ("event_type", "payload"),
+    [
+        ("FileDeleted", {"sourceKind": "paste", "sourceId": "a"}),
+        ("MembershipChanged", {"role": None, "erase": True}),
+        ("MandateUpdated", {"erase": True}),
+    ],
+)
+async def test_what_an_event_would_have_erased_under_a_hold_is_logged_as_refused(
+    db, tenant, bench, capsys, event_type, payload
+):
+    await fill(db, bench, tenant, names="a")
+    await policy(db, tenant, legalHold=True)
+    if event_type == "MembershipChanged":
+        payload = payload | {"userId": str(tenant.user_id)}
+    capsys.readouterr()
+    await emit_event(db, tenant, event_type, payload)
+    out = capsys.readouterr().out
+    assert ("ingestion.event.ignored" in out, "legal hold" in out, f"type={event_type}" in out) == (True,) * 3
+    assert await counted(db, tenant, "document") == 1
+
+
+@pytest.mark.parametrize(
     ("said", "kept"),
     [
         ("left: by\nherself", "left: by herself"),
