@@ -83,7 +83,7 @@ class KnowledgeIngestionConsumer:
         if gone.source_id is None:
             return
         key = (gone.connection_id, gone.source_kind, gone.source_id)
-        for document_id in await repository.documents_of_source(session, key):
+        for document_id in await repository.documents_of_source(session, key, gone.user_id):
             await self._erase(session, "document", document_id, "FileDeleted")
 
     async def _erase(self, session: AsyncSession, subject: Subject, subject_id: UUID, reason: str) -> None:

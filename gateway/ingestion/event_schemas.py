@@ -24,12 +24,15 @@ class Payload(Wire):
 
 
 class FileDeleted(Payload):
-    """One file, or with `dataSourceId` all that came from a source."""
+    """One file, or with `dataSourceId` all that came from a source. With `userId` what other users keep for themselves under
+    the same name stays.
+    """
 
     source_id: Identifier | None = None
     source_kind: SourceKind = "upload"
     connection_id: UUID | None = None
     data_source_id: UUID | None = None
+    user_id: UUID | None = None
 
     @model_validator(mode="after")
     def _names_something(self) -> "FileDeleted":

@@ -78,14 +78,23 @@ async def lock_documents(
     return list(rows)
 
 
-async def documents_of_source(session: AsyncSession, key: ObjectKey) -> list[UUID]:
-    """Whoever's they are."""
+async def documents_of_source(
+    session: AsyncSession, key: ObjectKey, user_id: UUID | None = None
+) -> list[UUID]:
+    """Whoever's they are; with a user, without what others keep for themselves under that name."""
     rows = await session.scalars(
         text(
             "SELECT id FROM document WHERE mandate_id = :mandate_id AND connection_id IS NOT DISTINCT FROM :connection "
-            "AND source_kind = :kind AND source_id = :source_id ORDER BY id"
+            "AND source_kind = :kind AND source_id = :source_id "
+            "AND (CAST(:user_id AS uuid) IS NULL OR scope <> 'personal' OR user_id = :user_id) ORDER BY id"
         ),
-        {"mandate_id": tenant_of(session), "connection": key[0], "kind": key[1], "source_id": key[2]},
+        {
+            "mandate_id": tenant_of(session),
+            "connection": key[0],
+            "kind": key[1],
+            "source_id": key[2],
+            "user_id": user_id,
+        },
     )
     return list(rows)
 

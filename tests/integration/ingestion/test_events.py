@@ -68,6 +68,25 @@ async def test_a_committed_file_is_ingested_and_a_deleted_one_erased(db, tenant,
     assert await left(db, tenant) == []
 
 
+@pytest.mark.parametrize(("said", "left_over"), [(True, ["theirs"]), (False, [])])
+async def test_a_deleted_file_of_one_user_is_not_the_file_another_keeps_under_that_name(
+    db, tenant, bench, relay, said, left_over
+):
+    other = new_id()
+    await bench.hand_in(tenant, ask(tenant, "readme", "Mine.", title="mine", scope="personal"))
+    await bench.hand_in(
+        tenant, ask(tenant, "readme", "Theirs.", title="theirs", scope="personal", userId=other)
+    )
+    await bench.hand_in(
+        tenant, ask(tenant, "readme", "Shared.", title="shared", scope="mandate", userId=None)
+    )
+    gone = {"sourceKind": "paste", "sourceId": "readme"} | ({"userId": str(tenant.user_id)} if said else {})
+    await say(db, tenant, "FileDeleted", gone)
+    await relay.relay_outbox()
+    await bench.drain(tenant)
+    assert [row.title for row in await rows_of(db, tenant, "SELECT title FROM document")] == left_over
+
+
 async def test_a_revoked_connection_and_a_member_who_left_are_fenced_at_once(db, tenant, relay):
     theirs, another = new_id(), new_id()
     async with db.tenant_session(tenant.mandate_id) as session:
