@@ -43,6 +43,7 @@ RETRY_AFTER_SECONDS = 2
 _REQUEST_ID = re.compile(r"^[A-Za-z0-9._-]{1,64}$")
 # Asked every few seconds by machines; a line each would bury the rest.
 _PROBES = ("/healthz", "/readyz", "/metrics")
+_VISITED = f"{API_PREFIX}/oauth/"  # of the API, and yet seen by people
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -93,9 +94,9 @@ def patience(error: CatchmentError) -> dict[str, str]:
 
 
 def _is_for_a_person(scope: Scope) -> bool:
-    """Somebody's browser at an address of the console, also at one that is none."""
+    """Somebody's browser at an address of the console, also at one that is none, or on its way back from a vendor."""
     path: str = scope["path"]
-    if path.startswith((f"{API_PREFIX}/", "/mcp", *_PROBES)) or path == API_PREFIX:
+    if f"{path}/".startswith((f"{API_PREFIX}/", "/mcp/", *_PROBES)) and not path.startswith(_VISITED):
         return False
     return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
 

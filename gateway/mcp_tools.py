@@ -21,7 +21,7 @@ from gateway.db import Database
 from gateway.errors import CatchmentError, NotAllowed, fields_invalid
 from gateway.ingestion.facade import reindex
 from gateway.ingestion.routes import accept
-from gateway.ingestion.schemas import IngestionHandle, IngestionRequest, Scope, TextContent
+from gateway.ingestion.schemas import IngestionHandle, IngestionRequest, Scope, SourceKind, TextContent
 from gateway.insights.query_log import asked, weighed
 from gateway.insights.schemas import Reference
 from gateway.logs import emit, place_of
@@ -30,14 +30,14 @@ from gateway.tenancy.schemas import Role
 from gateway.tenancy.schemas import Scope as KeyScope
 from gateway.wire import EndMoment, Moment, Wire
 
-NOTHING_FITS = "Nothing here is about this question; the passages above are merely the nearest there is."
+NOTHING_FITS = "Nothing here is about this question; the passages below are merely the nearest there is."
 
 
 class SearchArguments(Wire):
     query: str = Field(description="what to look for, as a question or in keywords; at most 1,000 characters")
     limit: int = Field(default=5, ge=1, le=MAX_LIMIT, description="passages wanted")
     types: list[str] | None = Field(default=None, description="only these types: note, rule, decision …")
-    source_kinds: list[str] | None = Field(default=None, description="only these kinds of source")
+    source_kinds: list[SourceKind] | None = Field(default=None, description="only these kinds of source")
     tags: list[str] | None = Field(default=None, description="only with one of these tags")
     feature_instance_id: UUID | None = None
     connection_id: UUID | None = None
@@ -126,7 +126,7 @@ async def _search(request: Request, principal: Principal, wanted: SearchArgument
     state.query_log.note(note)
     blocks = [_text(_hit_block(hit)) for hit in result.hits]
     if not note.answered:
-        blocks.append(_text(NOTHING_FITS if blocks else "Nothing was found."))
+        blocks.insert(0, _text(NOTHING_FITS if blocks else "Nothing was found."))
     return types.CallToolResult(
         content=[*blocks],
         structured_content={

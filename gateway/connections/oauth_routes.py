@@ -1,11 +1,10 @@
 """The two addresses of a consent: where a browser leaves for the vendor, and where it comes back to."""
 
-from html import escape
 from typing import Annotated, Literal, cast
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 
 from connectors.kit.contract import ConnectorError, ConsentRefused
 from gateway.connections.oauth_service import (
@@ -18,7 +17,6 @@ from gateway.connections.oauth_service import (
 from gateway.connections.service import OtherAccount
 from gateway.connections.vault import Vault
 from gateway.connections.vendors import require_authority
-from gateway.errors import CatchmentError
 from gateway.http import Db, base_url
 from gateway.logs import emit
 from gateway.settings import Settings
@@ -61,17 +59,12 @@ async def callback(request: Request, db: Db, authority: str, principal: Writer) 
     require_authority(authority)
     answer = dict(request.query_params)
     name = cookie_name(answer.get("state", ""))
-    try:
-        if len(request.query_params.multi_items()) != len(answer):
-            raise ConsentInvalid("The answer says the same thing twice.")
-        consents = _consents(request, db, principal)
-        taken = await consents.take(
-            authority, answer.get("state", ""), request.cookies.get(name, ""), base_url(request)
-        )
-    except CatchmentError as error:
-        if "text/html" not in request.headers.get("accept", ""):
-            raise
-        return _page(error)
+    if len(request.query_params.multi_items()) != len(answer):
+        raise ConsentInvalid("The answer says the same thing twice.")
+    consents = _consents(request, db, principal)
+    taken = await consents.take(
+        authority, answer.get("state", ""), request.cookies.get(name, ""), base_url(request)
+    )
     problem = await _finish(consents, authority, *taken, answer)
     response = RedirectResponse(
         f"/connections/{taken[0]}?{f'problem={problem}' if problem else 'connected=1'}", status_code=303
@@ -100,14 +93,3 @@ async def _finish(
         reason=problem,
     )
     return problem
-
-
-def _page(error: CatchmentError) -> HTMLResponse:
-    """For a person: what happened and what to do."""
-    return HTMLResponse(
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Not connected – Catchment</title>'
-        '<link rel="stylesheet" href="/static/console.css">'
-        f"<main><h1>Not connected</h1><p>{escape(error.title())} {escape(error.detail)}</p>"
-        '<p><a href="/connections">Back to your connections</a></p></main></html>',
-        status_code=error.status,
-    )

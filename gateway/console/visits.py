@@ -138,9 +138,6 @@ class PageRoute(APIRoute):
         async def shown(request: Request) -> Response:
             try:
                 return await handler(request)
-            except NotAuthenticated as error:
-                words = words_for(request)
-                return render(request, "sign_in.html", 401, words, problem=error.detail)
             except CsrfRefused:
                 return render(request, "stale_form.html", 403, words_for(request))
             except (RequestValidationError, ValidationError) as error:
@@ -153,7 +150,10 @@ class PageRoute(APIRoute):
 
 def problem_page(request: Request, error: CatchmentError) -> HTMLResponse:
     """A refusal where nobody knows yet who is looking: in the language of the browser."""
-    page = render(request, "problem.html", error.status, words_for(request), error=error)
+    words = words_for(request)
+    if isinstance(error, NotAuthenticated):
+        return render(request, "sign_in.html", error.status, words, problem=error.detail)
+    page = render(request, "problem.html", error.status, words, error=error)
     page.headers.update(patience(error))
     return page
 

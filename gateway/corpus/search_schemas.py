@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from gateway.corpus.citations import Citation
 from gateway.corpus.search import MAX_LIMIT, Hit, Origin, SearchQuery, SearchResult
+from gateway.ingestion.schemas import SourceKind
 from gateway.wire import EndMoment, Moment, Wire
 
 
@@ -21,14 +22,23 @@ def _separated(values: Any) -> Any:
     return [word for word in words if word] or None
 
 
+def _kinds(values: Any) -> Any:
+    """Of names that hold no comma. One that nobody knows is refused: it would find nothing without a word."""
+    given = [values] if isinstance(values, str) else values
+    if not isinstance(given, list):
+        return given
+    return [word.strip() for value in given for word in str(value).split(",") if word.strip()] or None
+
+
 Words = Annotated[list[str] | None, BeforeValidator(_separated)]
+Kinds = Annotated[list[SourceKind] | None, BeforeValidator(_kinds)]
 
 
 class SearchParameters(Wire):
     q: str = Field(description="words, a question, a code, or a “quoted phrase”; 1,000 characters at most")
     limit: int = Field(default=10, ge=1, le=MAX_LIMIT)
     types: Words = Field(default=None, description="any of these; what has no type goes by its source kind")
-    source_kinds: Words = None
+    source_kinds: Kinds = Field(default=None, description="any of these")
     connection_id: UUID | None = None
     source_id: str | None = None
     feature_instance_id: UUID | None = None

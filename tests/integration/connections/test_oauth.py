@@ -158,12 +158,19 @@ async def test_who_declines_is_told_what_to_do_and_may_try_again(client, mandate
     assert "connected=1" in back.headers["location"]
 
 
-async def test_a_browser_is_shown_a_page(begun):
+async def test_a_browser_is_shown_a_page(begun, client):
     got = await begun.browser.get(CALLBACK, params={"state": "<b>x"}, headers={"Accept": "text/html"})
     assert got.status_code == 400
     assert got.headers["content-type"].startswith("text/html")
     assert "start again" in got.text
     assert "<b>x" not in got.text
+    german = {"Accept": "text/html", "Accept-Language": "de"}
+    got = await begun.browser.get(CALLBACK, params={"state": "x"}, headers=german)
+    assert "gehört nicht zu einer hier begonnenen Anmeldung" in got.text
+    # A session may end while somebody reads what the vendor asks.
+    got = await client.get(CALLBACK, params={"state": "x"}, headers=german)
+    assert (got.status_code, got.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert "catchment login" in got.text
 
 
 async def test_only_its_own_user_can_start(client, mandate, begun, sign_in, other_mandate):

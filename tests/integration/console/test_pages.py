@@ -212,6 +212,7 @@ async def test_who_is_refused_is_told_so_in_german(
     assert "Dieser Link wurde schon benutzt oder ist abgelaufen." in used.text
     assert "Die Sitzung ist beendet" in (await client.get("/knowledge", headers=german)).text
     member = await sign_in(mandate.id, mandate.users["member"])
+    assert "enthält keinen Buchstaben" in (await member.get("/search?q=%3F", headers=german)).text
     assert "Diese Seite ist für Admins des Mandats." in (await member.get("/activity", headers=german)).text
 
 
@@ -268,6 +269,22 @@ def test_why_something_is_not_here_is_said_in_german_and_never_in_words_of_ours(
     german = json.loads((CONSOLE / "german.json").read_text())
     assert sorted({*SENTENCES.values(), *REASON_SENTENCES, *REASON_SENTENCES.values()} - set(german)) == []
     assert [name for name in REASON_SENTENCES if "_" in name and "_" in english.get(name, name)] == []
+
+
+def test_what_a_page_can_be_refused_for_has_a_german_title() -> None:
+    from gateway import errors
+    from gateway.connections.oauth_service import ConsentInvalid
+    from gateway.corpus.search import QueryEmpty, QueryTooLong, SearchInvalid
+
+    of_the_house = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    kinds = [kind for kind in of_the_house if issubclass(kind, errors.CatchmentError)]
+    for_programs = {"EventInvalid", "ConfigurationError"}
+    titles = {
+        kind().title()
+        for kind in (*kinds, ConsentInvalid, QueryEmpty, QueryTooLong, SearchInvalid)
+        if kind.__name__ not in for_programs
+    }
+    assert sorted(titles - set(json.loads((CONSOLE / "german.json").read_text()))) == []
 
 
 def test_the_log_shows_a_mandate_only_its_own_lines(tmp_path: Path) -> None:

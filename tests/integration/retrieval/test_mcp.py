@@ -84,7 +84,13 @@ async def test_an_agent_is_told_when_the_nearest_is_not_about_its_question(
     await shelf.put(mandate.id, "refunds", REFUNDS, title="Refunds")
     async with agent(address, mandate.keys["owner"]) as client:
         found = await client.call_tool("knowledge_search", {"query": "zzqq flurbo"})
-    assert texts(found)[-1] == NOTHING_FITS
+        misspelt = await client.call_tool(
+            "knowledge_search", {"query": "refunds", "sourceKinds": ["uploads"]}
+        )
+    assert texts(found)[0] == NOTHING_FITS  # before an agent reads what does not answer it
+    assert len(texts(found)) == 2
+    assert misspelt.is_error
+    assert "sourceKinds" in texts(misspelt)[0]
     assert found.structured_content["answered"] is False
 
 
