@@ -478,13 +478,16 @@ async def find_items(
     limit: int,
     after: tuple[datetime, str] | None,
 ) -> list[Row[Any]]:
-    """Items with all that is known of them, last seen first. `name` matches a part of name or path."""
+    """Items with all that is known of them, last seen first. `name` matches a part of name or path; `skipped` is what progress
+    counts as that: also what was read and holds nothing for us.
+    """
     rows = await session.execute(
         text(
             f"""
             {_STORY} AND i.connection_id = :connection_id AND s.connection_id = :connection_id
               AND (CAST(:external_id AS text) IS NULL OR {_ID_IS})
-              AND (CAST(:state AS text) IS NULL OR i.state = :state)
+              AND (CAST(:state AS text) IS NULL OR i.state = :state
+                   OR (:state = 'skipped' AND i.state = 'handed' AND d.status = 'skipped'))
               AND (CAST(:name AS text) IS NULL OR strpos(lower(i.path || '/' || i.name), lower(:name)) > 0)
               AND (CAST(:at AS timestamptz) IS NULL OR (i.seen_at, i.external_id) < (:at, CAST(:after_id AS text)))
             ORDER BY i.seen_at DESC, i.external_id DESC LIMIT :limit

@@ -82,6 +82,7 @@ async def connection_page(
     connection_id: UUID,
     *,
     item: Annotated[str, Query(max_length=500)] = "",
+    skipped: bool = False,
     problem: Annotated[str, Query(max_length=20)] = "",
     connected: bool = False,
     saved: Annotated[str, Query(max_length=20)] = "",
@@ -92,11 +93,13 @@ async def connection_page(
         problem=visit.words(problem) if problem else "",
         connected=connected,
         saved=saved,
-        **await _shown(visit, found, item),
+        **await _shown(visit, found, item, skipped=skipped),
     )
 
 
-async def _shown(visit: Visit, found: ConnectionOut, item: str = "") -> dict[str, Any]:
+async def _shown(
+    visit: Visit, found: ConnectionOut, item: str = "", *, skipped: bool = False
+) -> dict[str, Any]:
     values: dict[str, Any] = {
         "estimate": None,
         "progress": None,
@@ -107,11 +110,11 @@ async def _shown(visit: Visit, found: ConnectionOut, item: str = "") -> dict[str
         "refreshable": False,
     }
     if found.status != "revoked":
-        values |= await _looked_up(visit, found, item.strip())
-    return values | rules.shown(visit, found) | {"connection": found, "item": item}
+        values |= await _looked_up(visit, found, item.strip(), skipped=skipped)
+    return values | rules.shown(visit, found) | {"connection": found, "item": item, "skipped": skipped}
 
 
-async def _looked_up(visit: Visit, found: ConnectionOut, item: str) -> dict[str, Any]:
+async def _looked_up(visit: Visit, found: ConnectionOut, item: str, *, skipped: bool) -> dict[str, Any]:
     values: dict[str, Any] = {}
     async with visit.db.tenant_session(visit.principal.mandate_id) as session:
         values["progress"] = progress = await progress_of(session, found.id)
@@ -124,6 +127,11 @@ async def _looked_up(visit: Visit, found: ConnectionOut, item: str) -> dict[str,
     ).items
     if item:
         values["items"] = await _items(visit, found.id, item)
+    elif skipped:
+        listed = await sync_routes.list_items(
+            visit.db, found.id, visit.principal, state="skipped", limit=ROWS
+        )
+        values["items"] = listed.items
     if unaccepted:
         told = await sync_routes.estimate(visit.request, visit.db, found.id, visit.principal)
         values["estimate"] = [part for part in told.surfaces if part.surface in unaccepted]

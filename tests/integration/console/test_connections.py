@@ -208,6 +208,52 @@ async def test_held_deletions_are_counted_can_be_kept_and_are_approved_one_surfa
     assert "Held deletions: Outlook mail" not in after.text
 
 
+async def test_what_was_skipped_is_listed_with_its_reason_and_is_as_much_as_was_counted(
+    sign_in: SignIn, db: Database, mandate: TestMandate, hostile: Seen
+) -> None:
+    """Left where it is by a rule, or downloaded and found to hold nothing to read."""
+    made = await connection_of(db, mandate, auto_start=True)
+    source = (await surfaces_of(db, mandate, made, "sharepoint"))["sharepoint"]
+    values = {"mandate": mandate.id, "source": source, "made": made, "document": hostile.document_id}
+    async with db.tenant_session(mandate.id) as session:
+        await session.execute(
+            text(
+                "UPDATE document SET status = 'skipped', reason = 'media', user_id = :member, connection_id = :made, "
+                "data_source_id = :source WHERE id = :document"
+            ),
+            values | {"member": mandate.users["member"]},
+        )
+        for item in (
+            {"name": "film.mp4", "state": "handed", "reason": None, "document": hostile.document_id},
+            {"name": "huge.iso", "state": "skipped", "reason": "too_large", "document": None},
+            {"name": "waiting.txt", "state": "pending", "reason": None, "document": None},
+        ):
+            await session.execute(
+                text(
+                    "INSERT INTO remote_item (mandate_id, data_source_id, external_id, connection_id, source_kind, name, "
+                    "container_id, state, reason, document_id, generation) VALUES (:mandate, :source, :name, :made, "
+                    "'sharepoint_item', :name, 'drive', :state, :reason, :document, 1)"
+                ),
+                values | item,
+            )
+    browser = await sign_in(mandate.id, mandate.users["member"])
+    page = (await browser.get(f"/connections/{made}")).text
+    assert "data-skipped>2</td>" in page
+    assert "film.mp4" not in page
+    assert f"/connections/{made}?skipped=true#why" in page
+    listed = (await browser.get(f"/connections/{made}?skipped=true")).text
+    for said in (
+        "film.mp4",
+        "Its format cannot be read. (media)",
+        "huge.iso",
+        "It is larger than the policy allows.",
+    ):
+        assert said in listed
+    assert "waiting.txt" not in listed
+    told = await browser.get(f"/v1/connections/{made}/items?state=skipped")
+    assert {one["name"] for one in told.json()["items"]} == {"film.mp4", "huge.iso"}
+
+
 async def test_a_page_made_while_its_surfaces_appear_asks_about_the_estimate(
     sign_in: SignIn, db: Database, mandate: TestMandate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
