@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 # Raise when extraction or chunking changes its output: everything is then re-indexed, by chunk diff, on its next request.
-PIPELINE_VERSION = 5
+PIPELINE_VERSION = 6
 
 
 def byte_hash(data: bytes) -> bytes:
