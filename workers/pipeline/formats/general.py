@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from gateway.corpus.child import TaskFailed
-from workers.pipeline.extract import OFFICE_FORMATS, Source, format_of
+from workers.pipeline.extract import FORMATS, GENERAL, OFFICE_FORMATS, Source, format_of
 from workers.pipeline.extracted import Extracted
 from workers.pipeline.formats import text as plain
 from workers.pipeline.formats.draft import Draft
@@ -41,11 +41,14 @@ _UNTOLD = [""]  # it would load tables for a second, to say what we find out our
 
 
 def prepare() -> None:
-    """Once in the fork server, so that no child loads the engine again."""
+    """Once in the fork server, so that no child loads the engine again. What a policy may ask for besides is loaded when it
+    does: what everything takes is missing from the memory that a file may use.
+    """
     _stay_offline()
-    for partitioner in set(PARTITIONERS.values()):
-        with contextlib.suppress(ImportError):  # whoever needs it is told so
-            importlib.import_module(f"unstructured.partition.{partitioner}")
+    for name, partitioner in PARTITIONERS.items():
+        if FORMATS[name].reader == GENERAL:
+            with contextlib.suppress(ImportError):  # whoever needs it is told so
+                importlib.import_module(f"unstructured.partition.{partitioner}")
 
 
 def read(source: Source) -> Extracted:
