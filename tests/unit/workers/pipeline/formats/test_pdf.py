@@ -7,6 +7,7 @@ import pypdfium2 as pdfium
 import pytest
 
 from gateway.corpus.child import TaskFailed
+from gateway.corpus.secrets import find_secrets
 from tests.unit.workers.pipeline.formats import pdf_files
 from workers.pipeline.chunk import Chunk, chunk
 from workers.pipeline.extract import Source, extract, format_of
@@ -256,6 +257,24 @@ def test_names_of_fields_stay_with_their_values_and_addresses_whole():
         "Sender Ltd", "1 High Street", "London", "Receiver Inc", "2 Low Road", "Boston",
         *("\t".join(pair) for pair in fields),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("Server", "User", "Password"), ("VPN", "anna", "Kx9mmQ2z"), ("WLAN", "guest", "Kx9mmQ3z")],
+        [("User", "anna"), ("Password", "Kx9mmQ2z"), ("Server", "vpn.example.org")],
+    ],
+)
+def test_a_password_in_a_table_is_told_by_its_column_or_its_row(rows):
+    def draw(canvas):
+        for number, row in enumerate(rows):
+            for column, cell in enumerate(row):
+                canvas.drawString(72 + 130 * column, 780 - 16 * number, cell)
+
+    text = read(pdf_files.pdf(draw)).text
+    secrets = [text[span.start : span.end] for span in find_secrets(text)]
+    assert secrets == [cell for row in rows for cell in row if cell.startswith("Kx9")]
 
 
 def test_stations_of_a_life_are_rows_also_where_letters_are_low():
