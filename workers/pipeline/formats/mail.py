@@ -15,7 +15,7 @@ from gateway.corpus.child import TaskFailed
 from workers.pipeline.extract import Source
 from workers.pipeline.extracted import Attachment, Extracted
 from workers.pipeline.formats import text as plain
-from workers.pipeline.formats import web
+from workers.pipeline.formats import tnef, web
 from workers.pipeline.formats.draft import Draft
 
 MOST_PARTS = 1_000
@@ -42,9 +42,27 @@ def read(source: Source) -> Extracted:
             draft.block(plain.unfolded(_words(part, html=False)), part=number)
         else:
             draft.block(_words(part, html=False), part=number)
+    has_body = any(unit.locator["part"] != "headers" for unit in draft.units)
     for attachment in _attachments(message):
-        keep_attachment(draft, attachment)
+        if (winmail := _winmail(attachment)) is None:
+            keep_attachment(draft, attachment)
+            continue
+        for inside in winmail.attachments():
+            keep_attachment(draft, inside)
+        if not has_body:
+            draft.part(subject)
+            winmail.write_body(draft, part="body")
     return draft.finish()
+
+
+def _winmail(attachment: Attachment) -> tnef.Winmail | None:
+    """None for what is none, or broken: that is an attachment like others."""
+    if attachment.mime_type not in tnef.TYPES and attachment.name.lower() != tnef.NAME:
+        return None
+    try:
+        return tnef.Winmail(attachment.data)
+    except TaskFailed:
+        return None
 
 
 def page_of(source: Source) -> str:
@@ -198,8 +216,9 @@ def _attachments(message: EmailMessage) -> Iterator[Attachment]:
             yield Attachment(name, kind, data)
         elif part.is_multipart():
             stack += reversed(_children(part))
-        elif part is not message and (
-            _is_attachment(part) or part.get_content_maintype() not in {"text", "image", "multipart"}
+        elif kind in tnef.TYPES or (
+            part is not message
+            and (_is_attachment(part) or part.get_content_maintype() not in {"text", "image", "multipart"})
         ):
             yield Attachment(_file_name(part) or "attachment", kind, _bytes(part))
 
