@@ -66,7 +66,7 @@ def read(source: Source) -> Extracted:
 def _main_part(source: Source) -> Any:
     try:
         return Package.open(as_usual(source)).main_document_part
-    except (PackageNotFoundError, etree.XMLSyntaxError, KeyError, ValueError) as error:
+    except (PackageNotFoundError, etree.XMLSyntaxError, KeyError, ValueError, AttributeError) as error:
         raise TaskFailed("damaged", f"not a Word file ({type(error).__name__})") from error
 
 

@@ -123,6 +123,11 @@ def test_headings_that_the_outline_numbers_say_their_number():
     ]
 
 
+def test_a_rank_that_is_no_number_is_the_first():
+    assert read('<text:h text:outline-level="²">Bridges</text:h>').units[0].level == 0
+    assert read('<text:h text:outline-level="²">Bridges</text:h>').text == "Bridges"
+
+
 def test_a_box_in_a_cell_and_words_about_a_picture_are_read():
     box = f"<draw:frame><draw:text-box>{p('boxed')}</draw:text-box></draw:frame>"
     picture = (
