@@ -8,10 +8,10 @@ are looked for, and what else is said of a property only once something on the p
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
+from workers.pipeline.formats.web_rules import LONGEST_SELECTOR, Rule, rules_of, selectors_of, specificity
 from workers.pipeline.formats.web_values import (
     CLIPPED,
     CUT_OFF,
@@ -39,37 +39,17 @@ _MAY_HIDE = re.compile(
     r"#[0-9a-f]{3}(?:0|[0-9a-f]{3}00)\b|rect\(|inset\(|-\d{4}|scale|\\"
 )
 _SIGNS = frozenset("\\\x1f")  # a name with an escape or a torn one is not found by itself
-_BRACE = re.compile(r"[{}]")
-_MARKUP = re.compile(r"<!--|-->|<!\[CDATA\[|\]\]>")
-_SCREENS = frozenset({"", "all", "screen", "only screen", "only all"})
-_WIDER = re.compile(r"(?:(?:only )?(?:screen|all) and )?\(min-width ?: ?(\d{1,4})(?:\.\d+)?(px|r?em)\)")
-_DESK = {"px": 1280, "em": 80, "rem": 80}
-_ELSEWHERE = ("@container", "@keyframes", "@-webkit-keyframes", "@starting-style", "@page", "@font-face")
 # Nothing is so while one only reads, and what is drawn before and after an element is not the element.
 _AT_REST = re.compile(r":not\(\s*:(?:hover|active|target|visited|focus(?:-within|-visible)?)\s*\)")
 _IN_USE = re.compile(r"::|:(?:before|after|first-l|hover|active|target|visited|focus|-)")
-_WHERE = re.compile(r":where\([^()]*\)")
-_IDS = re.compile(r"#[\w-]")
-_CLASSES = re.compile(r"\.[\w-]|\[|(?<!:):(?!:|not\b|is\b|has\b)[\w-]")
-_TAGS = re.compile(r"(?:^|[\s>+~(,])[a-zA-Z]")
 _SUBJECT = re.compile(r"[^\s>+~]+$")
 _NAMES = re.compile(r"[.#]?[\w-]+")
 _SEVERAL = 300  # rules; from here on it pays to know which names the page uses, as few of a large sheet's are
-_DEEPEST = 8  # rules inside rules
-_LONGEST_SELECTOR = 500
 _MOST_VISITS = 30_000_000  # of elements by selectors
 _COST, _COST_FOUND = 300, 100  # of a selector and of each element it finds, in visits
 _MOST_FOUND = 200_000
 _AMONG_SIBLINGS = re.compile(r":nth-|-of-type|~")
 _LOOKS_PER_VISIT = 16
-
-
-@dataclass(slots=True)
-class _Rule:
-    selectors: str
-    body: str
-    shows_only: bool  # wide screens: who reads at one sees it, and elsewhere it is as it was
-    said: Said | None = None
 
 
 class Styles:
@@ -80,7 +60,7 @@ class Styles:
         self._cost = size + _COST
         self._visits = _MOST_VISITS
         self._siblings: int | None = None  # pairs of them
-        self._rules = list(_rules_of(tree))
+        self._rules = list(rules_of(tree))
         self._inline: dict[str, tuple[Said, bool]] = {}
         self._ruled: dict[str, Ruled] = {}
         self._names: dict[str, set[str]] = {}
@@ -183,7 +163,7 @@ class Styles:
             important, state = said
             among = None if important else names
             for selector, nodes in self._matches(rule, strictly=state != HIDES, among=among):
-                weight = (important, _specificity(selector), order)
+                weight = (important, specificity(selector), order)
                 for node in nodes:
                     before = found.get(node.mem_id)
                     if before is None or before[0] <= weight:
@@ -193,7 +173,7 @@ class Styles:
                 break
         return found
 
-    def _said(self, rule: _Rule) -> Said:
+    def _said(self, rule: Rule) -> Said:
         if rule.said is None:
             rule.said = said_by(rule.body)
         return rule.said
@@ -208,14 +188,14 @@ class Styles:
         return self._cost + self._siblings // _LOOKS_PER_VISIT
 
     def _matches(
-        self, rule: _Rule, *, strictly: bool, among: set[str] | None = None
+        self, rule: Rule, *, strictly: bool, among: set[str] | None = None
     ) -> list[tuple[str, list[LexborNode]]]:
         """Selector by selector. `strictly`: one that no browser knows costs the rule; `among`: names of elements asked for."""
         found: list[tuple[str, list[LexborNode]]] = []
-        for selector in _selectors(_AT_REST.sub("", rule.selectors)):
+        for selector in selectors_of(_AT_REST.sub("", rule.selectors)):
             if _IN_USE.search(selector):
                 continue
-            if self._visits <= 0 or len(selector) > _LONGEST_SELECTOR:
+            if self._visits <= 0 or len(selector) > LONGEST_SELECTOR:
                 return [] if strictly else found
             if (names := self._known if among is None else among) is not None and not _may_be(
                 selector, names
@@ -251,78 +231,6 @@ def readable(sight: int) -> bool:
 def pictured(sight: int) -> bool:
     """A picture needs neither size nor colour of letters."""
     return not sight & _BIT["visibility"]
-
-
-def _rules_of(tree: LexborHTMLParser) -> Iterator[_Rule]:
-    for style in tree.css("style"):
-        around = style.parent
-        media = style.attributes.get("media") or ""
-        if (around is not None and around.tag == "noscript") or _on_screen(media) is not False:
-            continue
-        sheet = quiet(style.text() or "")
-        yield from _parsed(_MARKUP.sub(" ", sheet))
-
-
-def _parsed(sheet: str) -> Iterator[_Rule]:
-    """Rules for print and small screens do not count; a rule inside a rule is about what the outer one is about."""
-    stack: list[
-        tuple[str, bool | None]
-    ] = []  # selectors, and what `_on_screen` says; "" for rules about conditions
-    position = 0
-    for brace in _BRACE.finditer(sheet):
-        text, position = sheet[position : brace.start()], brace.end()
-        selectors, shows_only = stack[-1] if stack else ("", False)
-        if brace.group() == "{":
-            said, _, prelude = text.rpartition(";")
-            if said and selectors and shows_only is not None:
-                yield _Rule(selectors, said.lower(), shows_only)
-            stack.append(_opened(prelude.replace("\x1f", " ").strip(), selectors, shows_only, len(stack)))
-        elif stack:
-            stack.pop()
-            if selectors and shows_only is not None and text.strip():
-                yield _Rule(selectors, text.lower(), shows_only)
-
-
-def _opened(prelude: str, around: str, shows_only: bool | None, depth: int) -> tuple[str, bool | None]:
-    if depth > _DEEPEST:
-        return "", None
-    if prelude.startswith("@"):
-        name = prelude.lower()
-        if name.startswith("@media"):
-            screen = _on_screen(name.removeprefix("@media"))
-            return around, None if shows_only is None or screen is None else shows_only or screen
-        return around, None if name.startswith(_ELSEWHERE) else shows_only
-    if not around or not prelude:
-        return prelude, shows_only
-    outer = f":is({around})" if "," in around else around
-    inner = prelude.replace("&", outer) if "&" in prelude else f"{outer} {prelude}"
-    return (inner, shows_only) if len(inner) <= _LONGEST_SELECTOR else ("", None)
-
-
-def _on_screen(media: str) -> bool | None:
-    """False: on every screen. True: on wide ones, as on a desk. None: elsewhere."""
-    queries = [" ".join(query.split()) for query in media.lower().split(",")]
-    if any(query in _SCREENS for query in queries):
-        return False
-    wider = (_WIDER.fullmatch(query) for query in queries)
-    return True if any(found and int(found[1]) <= _DESK[found[2]] for found in wider) else None
-
-
-def _selectors(listed: str) -> Iterator[str]:
-    depth = begun = 0
-    for mark in re.finditer(r"[,()\[\]]", listed):
-        sign = mark.group()
-        if sign == "," and depth == 0:
-            yield listed[begun : mark.start()].strip()
-            begun = mark.end()
-        elif sign != ",":
-            depth += 1 if sign in "([" else -1
-    yield listed[begun:].strip()
-
-
-def _specificity(selector: str) -> tuple[int, int, int]:
-    selector = _WHERE.sub("", selector)
-    return len(_IDS.findall(selector)), len(_CLASSES.findall(selector)), len(_TAGS.findall(selector))
 
 
 def _may_be(selector: str, names: set[str]) -> bool:
