@@ -136,6 +136,7 @@ async def request_ingestions(
     policy = Policy.model_validate(found)
     # Not on the loop: a batch has many words.
     requests = await asyncio.to_thread(_described, requests, policy, session.info["mandate_id"])
+    await _require_parents(session, requests)
     states = await connections.share_lock(session, {r.connection_id for r in requests if r.connection_id})
     fingerprints = {neutralize: _fingerprint(policy, neutralize) for neutralize in (False, True)}
     handles: dict[int, IngestionHandle] = {}
@@ -158,6 +159,16 @@ async def request_ingestions(
         handles[index] = _skip(session, offer, "quota") if offer.key in over else decided[offer.key]
     on_commit(session, lambda: _count(handles.values()))
     return [handles[index] for index in range(len(requests))]
+
+
+async def _require_parents(session: AsyncSession, requests: Sequence[IngestionRequest]) -> None:
+    """What was announced as part of a document does not come after its erasure. Of what a connection lists, the sync knows."""
+    wanted = {r.parent_document_id for r in requests if r.parent_document_id and r.connection_id is None}
+    gone = wanted - await repository.known_documents(session, sorted(wanted)) if wanted else set[UUID]()
+    if gone:
+        raise NotFound(
+            f"There is no document {min(gone)} to be the parent; hand it in first, or leave it out."
+        )
 
 
 def _count(handles: Iterable[IngestionHandle]) -> None:

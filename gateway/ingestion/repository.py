@@ -78,6 +78,15 @@ async def lock_documents(
     return list(rows)
 
 
+async def known_documents(session: AsyncSession, document_ids: Sequence[UUID]) -> set[UUID]:
+    """Which of them are there."""
+    rows = await session.scalars(
+        text("SELECT id FROM document WHERE mandate_id = :mandate_id AND id = ANY(:ids)"),
+        {"mandate_id": tenant_of(session), "ids": list(document_ids)},
+    )
+    return set(rows)
+
+
 async def documents_of_source(
     session: AsyncSession, key: ObjectKey, user_id: UUID | None = None
 ) -> list[UUID]:

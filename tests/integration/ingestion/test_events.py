@@ -68,6 +68,18 @@ async def test_a_committed_file_is_ingested_and_a_deleted_one_erased(db, tenant,
     assert await left(db, tenant) == []
 
 
+async def test_a_part_of_a_file_does_not_come_after_the_erasure_of_the_file(db, tenant, bench, relay, capsys):
+    [parent] = await bench.hand_in(tenant, ask(tenant, "file-1", "A sluice."))
+    part = ask(tenant, "part-1", "Its second gate.", parentDocumentId=parent.document_id)
+    await say(db, tenant, "FileDeleted", {"sourceKind": "paste", "sourceId": "file-1"})
+    await relay.relay_outbox()
+    await bench.drain(tenant)
+    await say(db, tenant, "FileCommitted", part.model_dump(mode="json", by_alias=True))
+    await relay.relay_outbox()
+    assert await rows_of(db, tenant, "SELECT 1 FROM document") == []
+    assert "to be the parent" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("said", "left_over"), [(True, ["theirs"]), (False, [])])
 async def test_a_deleted_file_of_one_user_is_not_the_file_another_keeps_under_that_name(
     db, tenant, bench, relay, said, left_over
