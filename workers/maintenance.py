@@ -13,7 +13,7 @@ from gateway.connections import service as connections
 from gateway.connections.sync_service import revive_schedules
 from gateway.corpus import blob_repository, chunk_repository, lexicon, vector_repository
 from gateway.corpus.blobs import BlobStore
-from gateway.corpus.erasure import expire_documents
+from gateway.corpus.erasure import expire_documents, revive_erasures
 from gateway.db import Database, emit_on_commit, tenant_of
 from gateway.errors import StoreUnavailable
 from gateway.insights.service import apply_retention
@@ -54,6 +54,7 @@ class Maintenance:
         async with self._db.tenant_session(mandate_id) as session:
             await connections.tidy(session)
             await revive_schedules(session)
+            await revive_erasures(session)
         while mandate_id not in self._titled:
             await self._name_some(mandate_id)
         async with self._db.tenant_session(mandate_id) as session:

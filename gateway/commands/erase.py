@@ -12,7 +12,9 @@ from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected, s
 from gateway.commands.tenancy import user_id_of, users
 from gateway.errors import Conflict, InvalidRequest, LegalHold, NotFound
 
-ERASE_EXAMPLES = "Example: catchment erase --user ada@example.org --yes"
+ERASE_EXAMPLES = (
+    "Examples: catchment erase --user ada@example.org --yes; catchment erase --document 0199… --yes --json"
+)
 WAIT_SECONDS = 0.5
 NOTHING_THERE = 3  # exit code: no error, and no erasure either
 
@@ -20,7 +22,10 @@ NOTHING_THERE = 3  # exit code: no error, and no erasure either
 def erase(  # noqa: PLR0917 - typer reads the command line from them
     user: Annotated[str | None, typer.Option(help="address or id: everything of this user")] = None,
     document: Annotated[UUID | None, typer.Option(help="this document and its attachments")] = None,
-    source: Annotated[UUID | None, typer.Option(help="everything a source brought")] = None,
+    source: Annotated[
+        UUID | None,
+        typer.Option(help="everything a source brought; `catchment connections list --json` has its id"),
+    ] = None,
     mandate: Annotated[bool, typer.Option("--mandate", help="everything the mandate holds")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
     url: Url = None,

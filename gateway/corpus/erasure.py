@@ -29,6 +29,7 @@ from gateway.tenancy.schemas import Policy
 
 Subject = Literal["document", "user", "source", "connection", "mandate"]
 BATCH = 200
+REVIVED_SECONDS = 600  # after its job was set aside
 _ENDS_CONNECTIONS = {"user", "connection", "mandate"}
 
 
@@ -66,6 +67,14 @@ async def enqueue_erasure(session: AsyncSession, receipt_id: UUID) -> None:
         job = {"id": new_id(), "kind": "erase", "lane": "interactive", "dedupe_key": key}
         await ingestion.insert_jobs(session, [job | {"payload": {"receiptId": str(receipt_id)}}])
     await ingestion.ring_on_commit(session, [{"id": new_id(), "topic": "bell", "lane": "interactive"}])
+
+
+async def revive_erasures(session: AsyncSession) -> int:
+    """What was promised is tried again until it is done, whatever became of its job."""
+    forsaken = await repository.forsaken_receipts(session, REVIVED_SECONDS)
+    for receipt_id in forsaken:
+        await enqueue_erasure(session, receipt_id)
+    return len(forsaken)
 
 
 async def take_back(session: AsyncSession, document_ids: Sequence[UUID], reason: str) -> None:

@@ -157,6 +157,20 @@ async def running_receipt(session: AsyncSession, subject: str, subject_id: str) 
     )
 
 
+async def forsaken_receipts(session: AsyncSession, quiet_seconds: float) -> list[UUID]:
+    """Erasures nobody is at work for, and nobody was of late: their job killed its process, or gave up."""
+    rows = await session.scalars(
+        text(
+            "SELECT id FROM receipt r WHERE mandate_id = :mandate_id AND status = 'running' "
+            "AND created_at < now() - make_interval(secs => :quiet) AND NOT EXISTS (SELECT FROM job j "
+            "WHERE j.mandate_id = r.mandate_id AND j.dedupe_key = 'erase:' || r.id "
+            "AND (j.finished_at IS NULL OR j.finished_at > now() - make_interval(secs => :quiet)))"
+        ),
+        {"mandate_id": tenant_of(session), "quiet": quiet_seconds},
+    )
+    return list(rows)
+
+
 async def drop_receipts(session: AsyncSession, document_ids: Sequence[UUID], reason: str) -> list[UUID]:
     """Of erasures of these documents that wait; one that is at work is let be."""
     rows = await session.scalars(

@@ -303,6 +303,7 @@ PLAIN: dict[str, Value] = {
     "lease_seconds": either(5.0),
     "delay_seconds": either(5.0),
     "older_than_seconds": either(0.0),
+    "quiet_seconds": either(0.0),
     "held_back": either(["throttled"]),
     "fewer_than": either(10),
     "at_least": either(1),

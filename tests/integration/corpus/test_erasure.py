@@ -316,6 +316,30 @@ async def test_a_legal_hold_refuses(db, tenant, bench):
         await erase(db, bench, tenant, "document", handle.document_id)
 
 
+async def test_an_erasure_whose_job_was_set_aside_is_taken_up_again(db, tenant, bench):
+    await fill(db, bench, tenant)
+    async with db.tenant_session(tenant.mandate_id) as session:
+        await erasure.enqueue_erasure(
+            session, await erasure.begin_erasure(session, "user", str(tenant.user_id), "test")
+        )
+    set_aside = (
+        "UPDATE job SET status = 'failed', reason = 'poison', finished_at = now() - interval '%s' "
+        "WHERE kind = 'erase' RETURNING 1"
+    )
+    maintenance = Maintenance(db, bench.settings)
+    await rows_of(db, tenant, "UPDATE receipt SET created_at = now() - interval '1 day' RETURNING 1")
+    await rows_of(db, tenant, set_aside % "1 minute")
+    await maintenance.tidy(tenant.mandate_id)
+    await bench.drain(tenant)
+    assert await counted(db, tenant, "document") == 3  # not over and over
+    await rows_of(db, tenant, set_aside % "1 hour")
+    await maintenance.tidy(tenant.mandate_id)
+    await bench.drain(tenant)
+    assert await counted(db, tenant, "document") == 0
+    [receipt] = await rows_of(db, tenant, "SELECT status, counts FROM receipt")
+    assert (receipt.status, receipt.counts["document"]) == ("done", 3)
+
+
 async def policy(db, tenant, **fields) -> None:
     async with db.tenant_session(tenant.mandate_id) as session:
         await tenancy.patch_policy(session, fields)
