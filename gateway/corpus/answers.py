@@ -102,7 +102,8 @@ async def prepare(
 async def answer(db: Database, model: ChatModel | None, turn: Turn) -> AsyncGenerator[Frame]:
     """Citations first, then the words, then how it ended. The turn is kept before `done` says so."""
     for number, passage in enumerate(turn.passages, 1):
-        yield CitationFrame(number=number, score=passage.score, citation=passage.citation)
+        if model is not None or passage.fits:
+            yield CitationFrame(number=number, score=passage.score, citation=passage.citation)
     speech = _Speech()
     try:
         async for piece in speech.pieces(model, turn):
@@ -172,7 +173,8 @@ def prompt(turn: Turn) -> list[Message]:
 
 def extracts(passages: Sequence[Passage]) -> list[str]:
     """The best passages, each under its number, cut at a word."""
-    best = sorted(enumerate(passages, 1), key=lambda numbered: -numbered[1].score)[:EXTRACTS]
+    fitting = [(number, passage) for number, passage in enumerate(passages, 1) if passage.fits]
+    best = sorted(fitting, key=lambda numbered: -numbered[1].score)[:EXTRACTS]
     if not best:
         return [NOTHING_FOUND]
     return [NOT_A_MODEL, *(f"[{number}] {_shortened(passage.text)}\n\n" for number, passage in best)]

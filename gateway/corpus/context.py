@@ -51,12 +51,15 @@ _HEADINGS: dict[Layer, str] = {
 
 @dataclass(frozen=True)
 class Passage:
+    """`fits`: it is about the question. Snapshots come along whatever was asked."""
+
     layer: Layer
     score: float
     text: str
     citation: Citation
     block: str = ""
     tokens: int = 0
+    fits: bool = True
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,6 @@ def _assemble(
     snapshot_rows: Sequence[Any],
     about: _About,
 ) -> Context:
-    snapshots = [Passage(_SNAPSHOTS[row.source_kind], 1.0, row.text, _cited(row)) for row in snapshot_rows]
     feature = [_passage(hit, "featureInstance") for hit in narrowed if about(hit)]
     everything = [
         _passage(hit, _LAYERS.get(hit.scope, "corpus"))
@@ -163,6 +165,11 @@ def _assemble(
         if (wanted.feature_instance_id is None or hit.scope != "featureInstance") and about(hit)
     ]
     feature, everything = _in_order(feature), _in_order(everything)
+    fitting = {passage.citation.content_hash for passage in (*feature, *everything)}
+    snapshots = [
+        Passage(_SNAPSHOTS[row.source_kind], 1.0, row.text, _cited(row), fits=row.text_hash.hex() in fitting)
+        for row in snapshot_rows
+    ]
     filling = _Filling(wanted.token_budget)
     filling.add(snapshots, int(wanted.token_budget * SNAPSHOT_SHARE))
     filling.add(feature, int(filling.room * FEATURE_SHARE))

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from sqlalchemy import text
 
 from gateway.connections import repository as connections
-from gateway.corpus.answers import NOT_A_MODEL
+from gateway.corpus.answers import NOT_A_MODEL, NOTHING_FOUND
 from gateway.corpus.chat import ChatModel
 from gateway.db import Database, new_id
 from gateway.insights import repository
@@ -108,6 +108,23 @@ async def test_without_a_model_the_best_extracts_answer_and_say_so(
     assert (answer.done["mode"], answer.done["model"], answer.done["complete"]) == ("extracts", None, True)
     assert answer.text == f"{NOT_A_MODEL}[1] {REFUNDS}\n\n"
     assert len(answer.citations) == 1
+
+
+async def test_who_asks_for_whom_is_no_extract_unless_that_was_asked(
+    client: httpx.AsyncClient, mandate: TestMandate, shelf: Shelf
+) -> None:
+    """Snapshots come with every context; a model reads them, but a person did not ask for them."""
+    about = "The organisation is the harbour company of Bremen, founded in 1888."
+    await shelf.put(mandate.id, "mandate", about, source_kind="mandate_snapshot", title="mandate")
+    nothing = await ask(client, mandate, "zzqq flurbo")
+    assert (nothing.text, nothing.citations) == (NOTHING_FOUND, [])
+    await shelf.put(mandate.id, "refunds", REFUNDS, title="Refunds")
+    refunds = await ask(client, mandate, "within how many working days are refunds paid out?")
+    assert REFUNDS in refunds.text
+    assert about not in refunds.text
+    assert [one["citation"]["title"] for one in refunds.citations] == ["Refunds"]
+    itself = await ask(client, mandate, "when was the harbour company of Bremen founded?")
+    assert about in itself.text
 
 
 async def test_what_is_everybodys_is_kept_with_the_turn_that_was_given_it(
