@@ -5,6 +5,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +13,14 @@ import typer
 
 from gateway.commands.api import Api, ApiKey, AsJson, DataDir, Url, connected, show_one
 from gateway.commands.folders import Item, given, walk
-from gateway.errors import CatchmentError
+from gateway.errors import CatchmentError, NotAuthenticated, StoreUnavailable
 
 INGEST_EXAMPLES = "Example: catchment ingest ./handbook report.pdf --scope mandate --tag handbook"
 WHY_EXAMPLES = "Example: catchment why handbook/intro.md"
 REINDEX_EXAMPLES = "Example: catchment reindex"
 
 UPLOADS_AT_ONCE = 4
+PAUSES = (0.5, 2.0, 5.0)  # seconds, before a gateway or store that does not answer is asked again
 ENDED = {"indexed", "failed", "skipped", "superseded", "cancelled"}
 
 
@@ -111,17 +113,19 @@ def _bring(api: Api, items: list[Item], fields: dict[str, str], advance: Callabl
 def _upload(api: Api, item: Item, fields: dict[str, str]) -> Item:
     if _has_ended(item):
         return item
+    data = {"sourceId": item.source_id, "title": item.source_id, **fields}
+
+    def send() -> Any:
+        with item.path.open("rb") as content:
+            return api.call("POST", "/files", files={"file": (item.path.name, content)}, data=data)
+
     try:
         item.source_id.encode()
-        with item.path.open("rb") as content:
-            handle = api.call(
-                "POST",
-                "/files",
-                files={"file": (item.path.name, content)},
-                data={"sourceId": item.source_id, "title": item.source_id, **fields},
-            )
+        handle = _patiently(send)
     except UnicodeEncodeError:
         return item.left_out("failed", "name is not UTF-8")
+    except (StoreUnavailable, NotAuthenticated):
+        raise  # nor would the next file be taken
     except CatchmentError as error:
         return item.left_out("failed", error.detail)
     except OSError as error:
@@ -129,6 +133,16 @@ def _upload(api: Api, item: Item, fields: dict[str, str]) -> Item:
     item.outcome, item.status = handle["outcome"], handle["status"]
     item.reason, item.job_id = handle["reason"] or "", handle["jobId"]
     return item
+
+
+def _patiently(ask: Callable[[], Any]) -> Any:
+    """A gateway that is started again breaks off what it was answering. Asked again it does nothing twice."""
+    for pause in PAUSES:
+        try:
+            return ask()
+        except StoreUnavailable:
+            time.sleep(pause)
+    return ask()
 
 
 def _has_ended(item: Item) -> bool:
@@ -139,7 +153,7 @@ def _look(api: Api, waiting: deque[Item], advance: Callable[[str, Item], None], 
     """Asks after those that wait the longest; who goes on waiting does so behind the others."""
     for _ in range(min(at_most, len(waiting))):
         item = waiting.popleft()
-        status = api.call("GET", f"/ingestions/{item.job_id}")
+        status = _patiently(partial(api.call, "GET", f"/ingestions/{item.job_id}"))
         if status["status"] in ENDED:
             item.status, item.reason = status["status"], status["reason"] or ""
             advance("done", item)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from gateway.commands.folders import Item, given, walk
 from gateway.commands.tree import app
-from gateway.errors import InvalidRequest
+from gateway.errors import InvalidRequest, StoreUnavailable
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,57 @@ def test_caches_and_installed_packages_are_no_knowledge(tmp_path: Path) -> None:
 
 def test_a_name_of_several_lines_or_with_steering_characters_stays_on_its_line() -> None:
     assert Item(Path("new\nline \x1b[31m\u202etxt ü 日.md"), "").shown == "new?line ?[31m?txt ü 日.md"
+
+
+def test_a_gateway_that_is_killed_in_the_middle_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is back at once, and what it was answering is asked again: neither an upload nor a look does anything twice."""
+    seen: list[str] = []
+
+    class Gateway(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer({"outcome": "queued", "status": "pending", "reason": None, "jobId": "1"})
+
+        def do_GET(self) -> None:
+            self._answer({"status": "indexed", "reason": None})
+
+        def _answer(self, answer: object) -> None:
+            seen.append(self.command)
+            if seen.count(self.command) == 1:
+                self.connection.close()  # in the middle of its first request of the kind
+                return
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its parent's name
+            """Nothing to say."""
+
+    monkeypatch.setattr("gateway.commands.ingest.PAUSES", (0.01,))
+    (tmp_path / "page.md").write_text("A page.")
+    with HTTPServer(("127.0.0.1", 0), Gateway) as server:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign] - the closed connection is meant
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        done = CliRunner().invoke(app, ["ingest", str(tmp_path), "--url", url, "--api-key", "ck_x"])
+        server.shutdown()
+    assert (done.exit_code, seen) == (0, ["POST", "POST", "GET", "GET"]), done.output
+    assert "1 indexed" in done.output
+
+
+def test_where_nobody_answers_it_is_said_once_and_not_of_every_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.commands.ingest.PAUSES", (0.01,))
+    for number in range(20):
+        (tmp_path / f"{number}.md").write_text("A page.")
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as gone:
+        url = f"http://127.0.0.1:{gone.server_port}"
+    done = CliRunner().invoke(app, ["ingest", str(tmp_path), "--url", url, "--api-key", "ck_x"])
+    assert isinstance(done.exception, StoreUnavailable)
+    assert "failed" not in done.output
 
 
 @pytest.mark.parametrize("as_json", [False, True])
