@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -31,6 +31,11 @@ class Terminal:
     def __init__(self) -> None:
         self._held: deque[str] | None = deque(maxlen=_HELD_LINES)
         self._lock = threading.Lock()
+
+    def starting(self, folder: Path, screen: TextIO) -> None:
+        """Until the way in is known nothing else is said, and a first start takes seconds: only where somebody watches."""
+        if screen.isatty():
+            print(f"Starting Catchment on {folder} …", file=screen, flush=True)
 
     def line(self, line: str) -> None:
         with self._lock:
@@ -75,6 +80,7 @@ def up(
     check_disk(folder)
     private_folder(folder / "logs")
     terminal = Terminal()
+    terminal.starting(folder, sys.stderr)
     log_format = os.environ.get("CATCHMENT_LOG_FORMAT") or ("console" if sys.stdout.isatty() else "json")
     configure_logs(log_format=log_format, level=settings.log_level, data_dir=folder, show=terminal.line)
     sandboxes = _sandboxes(folder, settings) if demo else None
