@@ -7,6 +7,7 @@ a rule that depends on its size would re-cut the whole class when one line tips 
 
 import importlib
 import re
+import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,6 +17,8 @@ import tree_sitter
 from workers.pipeline.languages import GRAMMARS, Grammar
 
 _LARGEST_PARSED = 4_000_000  # characters; what is larger was not written by hand
+# The parser takes a quarter of a kilobyte for each, twice that for brackets that wait, and falls where there is no more.
+_MOST_MARKS, _MOST_OPEN = 600_000, 50_000
 _DEEPEST = 12  # namespaces and classes inside each other
 _ATTACHED = frozenset({"comment", "line_comment", "block_comment", "attribute_item", "marginalia"})
 _NAMES = frozenset(
@@ -58,12 +61,20 @@ class _Region:
 def definitions(text: str, language: str) -> list[Definition]:
     """The whole text as consecutive definitions and gaps; just one gap where there is no grammar."""
     grammar = GRAMMARS.get(language)
-    if grammar is None or len(text) > _LARGEST_PARSED:
+    if grammar is None or len(text) > _LARGEST_PARSED or not _is_written(text):
         return [Definition(0, len(text), None, None, "")]
     source = text.encode()
     root = _parser(grammar.module, grammar.function).parse(source).root_node
     file = _Region(0, len(source), inner=list(_regions(root, grammar, source, _Region(0, 0), 0)))
     return _merge_scraps(text, _in_characters(text, source, list(_flatten(file))))
+
+
+def _is_written(text: str) -> bool:
+    """By somebody, or by a program for programs: not just brackets and quotes."""
+    if len(text) < _MOST_OPEN:
+        return True
+    unclosed = sum(abs(text.count(opening) - text.count(closing)) for opening, closing in ("()", "[]", "{}"))
+    return unclosed <= _MOST_OPEN and sum(map(text.count, string.punctuation)) <= _MOST_MARKS
 
 
 def prepare() -> None:

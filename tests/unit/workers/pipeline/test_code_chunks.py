@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from workers.pipeline import code_chunks
 from workers.pipeline.chunk import chunk
 from workers.pipeline.code_chunks import definitions
 from workers.pipeline.extract import Source
@@ -231,3 +232,12 @@ def test_half_a_file_still_gives_what_is_whole():
         for end in range(0, len(text), 7):
             found = definitions(text[:end], language)
             assert "".join(text[d.start : d.end] for d in found) == text[:end]
+
+
+@pytest.mark.parametrize("unit", ["(", "f(", "`"])
+def test_brackets_without_end_are_no_code_and_cost_the_parser_nothing(monkeypatch, unit):
+    monkeypatch.setattr(code_chunks, "_parser", None)  # whoever asks for it fails
+    text = unit * (60_000 if "(" in unit else 700_000)
+    assert [(found.start, found.end, found.symbol) for found in definitions(text, "python")] == [
+        (0, len(text), None)
+    ]
