@@ -53,6 +53,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "answers": "answers with their citations",
         "entries": "what people write by hand",
         "masking": "spans and placeholders",
+        "needles": "which of many strings can stand in a text",
         "field_names": "what fields of forms and tables are called",
         "originals": "who may have the bytes as they came",
         "descriptions": "titles, tags and metadata without secrets",

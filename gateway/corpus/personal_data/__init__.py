@@ -7,11 +7,11 @@ that must not index personal data is said in the decision on personal data patte
 import re
 
 from gateway.corpus.masking import Span as PersonalSpan
-from gateway.corpus.masking import as_seen, echoes, lowered, settle
+from gateway.corpus.masking import as_seen, echoes, settle
 from gateway.corpus.personal_data.contacts import find_emails, find_ip_addresses, find_phones
 from gateway.corpus.personal_data.numbers import find_called, find_documents, find_numbers
 from gateway.corpus.personal_data.people import find_addresses, find_births, find_names
-from gateway.corpus.personal_data.stretches import digit_stretches
+from gateway.corpus.personal_data.stretches import Seen, digit_stretches
 from gateway.corpus.personal_data.writers import find_writers
 
 __all__ = ["KINDS", "PersonalSpan", "canonical", "find_personal_data", "prepare"]
@@ -38,19 +38,19 @@ def find_personal_data(text: str) -> list[PersonalSpan]:
 
 
 def _find(text: str) -> list[PersonalSpan]:
-    low = lowered(text)
+    seen = Seen(text)
     stretches = digit_stretches(text)
     spans = [
-        *find_emails(text, low),
-        *find_numbers(text, low, stretches),
-        *find_documents(text, low),
-        *find_called(text, low),
-        *find_phones(text, low, stretches),
+        *find_emails(seen),
+        *find_numbers(seen, stretches),
+        *find_documents(seen),
+        *find_called(seen),
+        *find_phones(seen, stretches),
         *find_ip_addresses(text),
-        *find_births(text, low),
-        *find_addresses(text, low),
-        *find_names(text, low),
-        *find_writers(text, low),
+        *find_births(seen),
+        *find_addresses(seen),
+        *find_names(seen),
+        *find_writers(seen),
     ]
     if not spans:
         return []

@@ -8,7 +8,7 @@ import phonenumbers
 from phonenumbers import PhoneNumber, PhoneNumberType
 
 from gateway.corpus.masking import Span, positions, windows
-from gateway.corpus.personal_data.stretches import CELL_NAME, GAP, LABEL_REACH, Stretch, mentions
+from gateway.corpus.personal_data.stretches import CELL_NAME, GAP, LABEL_REACH, Seen, Stretch, needles
 
 _EMAIL = re.compile(
     r"(?<![\w.+\-])\w(?:[\w.+%&'\-]{0,62}[\w+\-])?@(?:\w(?:[\w\-]{0,61}\w)?\.){1,8}(?P<top>[^\W\d_]{2,24})(?![\w@])"
@@ -24,16 +24,20 @@ _SPELLED_OUT = re.compile(
 _FILES = {"png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "ts", "tsx", "json", "html"}  # logo@2x.png
 
 
-def find_emails(text: str, low: str) -> Iterator[Span]:
+_SPELLED = needles("(at)", "[at]", "{at}", "(ät)", "[ät]", "(arroba)", "[arroba]", "(chez)")
+_ENCODED = needles("%40")
+
+
+def find_emails(seen: Seen) -> Iterator[Span]:
+    text = seen.text
     for start, end in windows(positions(text, ("@",)), before=80, after=300, length=len(text)):
         for match in _EMAIL.finditer(text, start, end):
             if match["top"].lower() not in _FILES and not match[0].startswith("git@"):
                 yield Span(*match.span(), "email")
-    for start, end in windows(positions(low, ("%40",)), before=80, after=300, length=len(text)):
+    for start, end in windows(seen.at(_ENCODED), before=80, after=300, length=len(text)):
         for match in _IN_ADDRESS.finditer(text, start, end):
             yield Span(*match.span(), "email")
-    spelled = ("(at)", "[at]", "{at}", "(ät)", "[ät]", "(arroba)", "[arroba]", "(chez)")
-    for start, end in windows(positions(low, spelled), before=80, after=300, length=len(text)):
+    for start, end in windows(seen.at(_SPELLED), before=80, after=300, length=len(text)):
         for match in _SPELLED_OUT.finditer(text, start, end):
             yield Span(*match.span(), "email")
 
@@ -58,7 +62,7 @@ _CALLED = re.compile(
          (?P<number>\(?\d(?:{GAP}{{0,3}}\d){{5,60}}+){_EXTENSION}(?![.,:]\d)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_CALLS = ("tel", "tél", "phon", "fon", "fax", "mobil", "handy", "cell", "portable", "móvil", "tfno", "whatsapp", "rückruf",
+_CALLS = needles("tel", "tél", "phon", "fon", "fax", "mobil", "handy", "cell", "portable", "móvil", "tfno", "whatsapp", "rückruf",
           "durchwahl", "call", "appel", "llam", "anrufen")  # fmt: skip
 _NO_NUMBER = re.compile(
     r"\(?(?:\d{1,2}[./\- ] ?\d{1,2}[./\- ] ?(?:19|20)?\d\d|(?:19|20)\d\d[./\-]\d\d[./\-]\d\d)\)?"  # a date
@@ -70,8 +74,8 @@ _DATED = re.compile(
 _REGIONS = ("DE", "FR", "CH", "GB", "AT")
 
 
-def find_phones(text: str, low: str, stretches: Sequence[Stretch]) -> Iterator[Span]:
-    called = mentions(low, _CALLS)
+def find_phones(seen: Seen, stretches: Sequence[Stretch]) -> Iterator[Span]:
+    text, called = seen.text, seen.mentions(_CALLS)
     for start, end, digits in stretches:
         # Each form has a mark that is cheap to see; most numbers have none of them.
         around = max(0, start - 2), end + 16

@@ -11,8 +11,8 @@ from stdnum.es import dni, nie
 from stdnum.fr import nir
 from stdnum.gb import nhs
 
-from gateway.corpus.masking import Span, positions, windows
-from gateway.corpus.personal_data.stretches import CELL_NAME, LABEL_REACH, Stretch, mentions
+from gateway.corpus.masking import Span, windows
+from gateway.corpus.personal_data.stretches import CELL_NAME, LABEL_REACH, Seen, Stretch, needles
 
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ \u00a0\-]?[A-Z0-9]){11,30}(?![a-z0-9])")
 _IBAN_LABELLED = re.compile(
@@ -22,9 +22,9 @@ _IBAN_LABELLED = re.compile(
 )
 
 
-def find_numbers(text: str, low: str, stretches: Sequence[Stretch]) -> Iterator[Span]:
-    labelled = mentions(low, _LABELS)
-    accounts = "iban" in low
+def find_numbers(seen: Seen, stretches: Sequence[Stretch]) -> Iterator[Span]:
+    text, labelled = seen.text, seen.mentions(_LABELS)
+    accounts = "iban" in seen.low
     for start, end, digits in stretches:
         around = start - 12 if start > 12 else 0, end + 40
         if digits >= 10:
@@ -133,16 +133,16 @@ _CALLED = re.compile(
         (?P<value>(?=[A-Z0-9 .\-/]{{0,8}}\d)[A-Z0-9](?:[ .\-/]?[A-Z0-9]){{6,17}})(?![A-Za-z0-9])""",
     re.VERBOSE | re.IGNORECASE,
 )
-_LABELS = ("ssn", "social", "steuer", "idnr", "versicherung", "sv-nummer", "svnr", "sv-nr", "ahv", "sécurité", "securite", "nir", "nif", "nie", "dni",
+_LABELS = needles("ssn", "social", "steuer", "idnr", "versicherung", "sv-nummer", "svnr", "sv-nr", "ahv", "sécurité", "securite", "nir", "nif", "nie", "dni",
            "seguridad", "insurance", "nino", "nhs", "tax id", "personalnummer", "matrikel", "utr", "nuss", "fiscal")  # fmt: skip
-_DOCUMENTS = ("passport", "passeport", "pasaporte", "reisepass", "ausweis", "licen", "führerschein", "permis", "identitätskarte",
+_DOCUMENTS = needles("passport", "passeport", "pasaporte", "reisepass", "ausweis", "licen", "führerschein", "permis", "identitätskarte",
               "identity card", "id card", "identité")  # fmt: skip
 
 
-def find_documents(text: str, low: str) -> Iterator[Span]:
+def find_documents(seen: Seen) -> Iterator[Span]:
     """Passports and licences: letters and digits mixed, known only by what they are called."""
-    for start, end in windows(positions(low, _DOCUMENTS), before=16, after=64, length=len(text)):
-        yield from _labelled_ids(text, start, end)
+    for start, end in windows(seen.at(_DOCUMENTS), before=16, after=64, length=len(seen.text)):
+        yield from _labelled_ids(seen.text, start, end)
 
 
 def _labelled_ids(text: str, start: int, end: int) -> Iterator[Span]:
@@ -159,7 +159,9 @@ _PLATE = re.compile(
         [A-Z]{2}\d{2}[ ]?[A-Z]{3}|\d[A-Z]{3}\d{3}|[A-Z]{2}[ \-]?\d{3,6})(?![\w\-])""",
     re.VERBOSE,
 )
-_PLATES = ("kennzeichen", "plate", "registration", "immatriculation", "matrícula", "matricula")
+_ACCOUNTS = needles("konto", "account n", "de compte", "de cuenta")
+_CARD_CODES = needles("CVV", "CVC")
+_PLATES = needles("kennzeichen", "plate", "registration", "immatriculation", "matrícula", "matricula")
 _ACCOUNT = re.compile(
     r"""(?<!\w)(?:konto-?(?:nummer|nr\.?)|(?:bank[ ])?account[ ](?:no\.?|number)|n[°o]\.?[ ]de[ ]compte|n(?:úmero|[°º])[ ]de[ ]cuenta)["'*_]{0,3}[.: |=]{1,6}
         (?P<value>\d(?:[ \-]?\d){5,19})(?![\w\-])""",
@@ -168,13 +170,13 @@ _ACCOUNT = re.compile(
 _CARD_CODE = re.compile(r"(?<!\w)(?:CVV2?|CVC2?)[\"']?[ ]?[: |=][ ]?[\"']?(?P<value>\d{3,4})(?!\w)")
 
 
-def find_called(text: str, low: str) -> Iterator[Span]:
+def find_called(seen: Seen) -> Iterator[Span]:
     """Plates, bank accounts and codes of cards: nothing but their label tells them."""
     for pattern, at, kind in (
-        (_PLATE, positions(low, _PLATES), "national_id"),
-        (_ACCOUNT, positions(low, ("konto", "account n", "de compte", "de cuenta")), "iban"),
-        (_CARD_CODE, positions(text, ("CVV", "CVC")), "credit_card"),
+        (_PLATE, seen.at(_PLATES), "national_id"),
+        (_ACCOUNT, seen.at(_ACCOUNTS), "iban"),
+        (_CARD_CODE, seen.at_exactly(_CARD_CODES), "credit_card"),
     ):
-        for start, end in windows(at, before=16, after=64, length=len(text)):
-            for match in pattern.finditer(text, start, end):
+        for start, end in windows(at, before=16, after=64, length=len(seen.text)):
+            for match in pattern.finditer(seen.text, start, end):
                 yield Span(*match.span("value"), kind)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from gateway.corpus.field_names import only_names_fields
 from gateway.corpus.masking import Span, positions, windows
-from gateway.corpus.personal_data.stretches import CELL_NAME
+from gateway.corpus.personal_data.stretches import CELL_NAME, Seen, needles
 
 UPPER = r"A-ZÀ-ÖØ-ÞŒŠŽĀĆČĐĘĚŁŃŇŘŚŠŤŮŹŻŽ"
 WORD = rf"(?:[{UPPER}]\w+-[{UPPER}]\.|[{UPPER}][\w'’\-]*\w|[{UPPER}]\.)"
@@ -79,17 +79,17 @@ _QUOTE = r"""["'*_`]{0,3}"""
 _VALUE_SIGN = rf"""{_QUOTE}[ \u00a0\u202f\t]{{0,4}}[:|=]{_QUOTE}[ \u00a0\t]{{0,20}}{CELL_NAME}["'`]?"""
 # These begin with a line or a cell: `find_names` puts a line end before the text.
 _LABELLED = re.compile(
-    rf"""(?:[\n|;\t]|\n[^\n|:]{{1,40}}:[ ])[ \t>*\-•#|"'_`{{]{{0,12}}(?:{_LABEL_ANY}){_VALUE_SIGN}(?P<value>{FULL}){_END}"""
+    rf"""(?:[\n|;\t]|\n[^\n|:]{{1,40}}+:[ ])[ \t>*\-•#|"'_`{{]{{0,12}}+(?=[A-ZÀcdfz])(?:{_LABEL_ANY}){_VALUE_SIGN}(?P<value>{FULL}){_END}"""
 )
 # As JSON, XML and metadata write it and read here: `users.name: …`, `author@name: …`, `{"name": "…"`, `author: …`.
 _NAMED = re.compile(
-    rf"""(?:\n|[{{,][ ]{{0,2}}(?=["']))["'{{ ]{{0,4}}(?:(?:[\w\-]{{1,40}}+[.@]){{0,6}}(?P<whose>(?i:{_PEOPLE})[.@])|)"""
+    rf"""(?:\n|[{{,][ ]{{0,2}}(?=["']))["'{{ ]{{0,4}}+(?=[\w\-.@ ]{{3,300}}+["']?[ ]?:)(?:(?:[\w\-]{{1,40}}+[.@]){{0,6}}(?P<whose>(?i:{_PEOPLE})[.@])|)"""
     rf"""(?:name|(?i:{_SOMEBODY}))["']?[ ]?:[ ]?["']?(?P<value>{FULL}){_END}"""
 )
 LIKE_ANYTHING = re.compile(r"\d|[A-Z]{2}|[a-z][A-Z]")
 # `Name` alone may be anything's; beside a first name it is the last one.
 _FIRST = r"(?i:First[ _]?name|Given[ _]?name|Vorname|Prénom|Nombre)"
-_FIRSTS = (
+_FIRSTS = needles(
     "first name",
     "first_name",
     "firstname",
@@ -113,7 +113,7 @@ _GREETING = re.compile(
     rf"Salut|Chère?|Hola|Estimad[oa]|Querid[oa]|Buenos días),?[ \u00a0](?P<value>{_ONE})[ \t]{{0,2}}(?=[,!:]?[ \t]*(?:\n|\Z)|[,!:][ \t])"
 )
 _FAREWELL = re.compile(
-    r"\n[ \t>]{0,8}(?:(?:Kind|Best|Warm|Many)? ?[Rr]egards|Best wishes|Sincerely|Yours(?: \w+)?|Cheers|Thanks|"
+    r"\n[ \t>]{0,8}+(?=[A-Zbfhlrv])(?:(?:Kind|Best|Warm|Many)? ?[Rr]egards|Best wishes|Sincerely|Yours(?: \w+)?|Cheers|Thanks|"
     r"(?:Mit )?(?:[Ff]reundliche|[Vv]iele|[Bb]este|[Ll]iebe|[Hh]erzliche)[nr]? Gr(?:ü|ue)(?:ß|ss)en?|"
     r"(?:Freundlicher?|Lieber|Bester|Herzlicher|Schöner) Gru(?:ß|ss)|MfG|LG|VG|Cordialement|Bien cordialement|"
     r"Bien à vous|Salutations|Sincères salutations|Un (?:cordial )?saludo|Saludos(?: cordiales)?|Atentamente|Abrazos?)"
@@ -121,12 +121,12 @@ _FAREWELL = re.compile(
 )
 # These are looked for around plain strings, which are found much faster than patterns.
 _LABELLED_PART = re.compile(rf"(?<![^\W_])(?i:{_LABEL_PART}){_VALUE_SIGN}(?P<value>{_ONE}){_END}")
-_PARTS = (
+_PARTS = needles(
     "first name", "first_name", "firstname", "last name", "last_name", "lastname", "surname", "given name", "given_name",
     "givenname", "family name", "family_name", "familyname", "middle name", "middle_name", "vorname", "nachname",
     "familienname", "geburtsname", "prénom", "nom de", "apellido", "nombre de pila",
 )  # fmt: skip
-_TITLES = (
+_TITLES = needles(
     "Mr", "Ms", "Mx", "Miss", "Dr", "Prof", "Herr", "Hr", "Frau", "Fräul", "Monsieur", "Madame", "Mademois", "Mme", "Mlle", "M.",
     "Señor", "Sr", "Don", "Doña", "Dña",
 )  # fmt: skip
@@ -136,7 +136,8 @@ _FIRM = re.compile(
 )
 
 
-def find_names(text: str, low: str) -> Iterator[Span]:
+def find_names(seen: Seen) -> Iterator[Span]:
+    text = seen.text
     lined = "\n" + text.replace("\f", "\n")
     for pattern in (_LABELLED, _GREETING, _FAREWELL):
         for match in pattern.finditer(lined):
@@ -146,10 +147,10 @@ def find_names(text: str, low: str) -> Iterator[Span]:
         if _is_name(match) and (match["whose"] or _is_nobody_else(match["value"])):
             yield Span(match.start("value") - 1, match.end("value") - 1, "person")
     for pattern, at, before in (
-        (_SALUTATION, positions(text, _TITLES), 1),
-        (_LABELLED_PART, positions(low, _PARTS), 8),
-        (_BEFORE_FIRST, positions(low, _FIRSTS), 120),
-        (_AFTER_FIRST, positions(low, _FIRSTS), 8),
+        (_SALUTATION, seen.at_exactly(_TITLES), 1),
+        (_LABELLED_PART, seen.at(_PARTS), 8),
+        (_BEFORE_FIRST, seen.at(_FIRSTS), 120),
+        (_AFTER_FIRST, seen.at(_FIRSTS), 8),
         (_DISPLAYED, positions(text, ("@",)), 200),
     ):
         for start, end in windows(at, before=before, after=160, length=len(text)):
@@ -196,7 +197,7 @@ _BORN = re.compile(
 _THEN_BORN = re.compile(
     rf"(?<![\w.])(?P<value>{_DATE})(?:\s(?:in|zu)\s[{UPPER}][\w\-]+)?\s(?:geboren|zur\sWelt)", re.IGNORECASE
 )
-_BIRTH = (
+_BIRTH = needles(
     "zur welt",
     "born",
     "birth",
@@ -211,8 +212,9 @@ _BIRTH = (
 )
 
 
-def find_births(text: str, low: str) -> Iterator[Span]:
-    for start, end in windows(positions(low, _BIRTH), before=60, after=90, length=len(text)):
+def find_births(seen: Seen) -> Iterator[Span]:
+    text = seen.text
+    for start, end in windows(seen.at(_BIRTH), before=60, after=90, length=len(text)):
         for pattern in (_BORN, _THEN_BORN):
             for match in pattern.finditer(text, start, end):
                 yield Span(*match.span("value"), "date_of_birth")
@@ -253,7 +255,7 @@ _LABELLED_STREET = re.compile(
     rf"(?<![^\W_])(?i:adresse|anschrift|straße|strasse|wohnhaft|address|street|rue|calle|dirección)[\"'*_]{{0,3}}[ ]?[:|=][\"'*_]{{0,3}}[ \t]{{0,4}}{CELL_NAME}"
     rf"[\"']?(?P<value>{WORD}(?:[ \-]{WORD}){{0,3}}[ \u00a0]\d{{1,4}}[ ]?[a-z]?)(?=[\"'\n|,;]|\Z)"
 )
-_STREET_LABELS = (
+_STREET_LABELS = needles(
     "adresse",
     "anschrift",
     "straße",
@@ -273,25 +275,26 @@ _STREETS_ES = re.compile(
 _NUMBERED = re.compile(
     rf"\d(?<!\d\d)\d{{0,4}}+[A-Za-z]?(?:[ ]?(?:bis|ter)\b)?,?[ \u00a0](?=[{UPPER}]|rue|av|bou|bd|pla|che|all|imp|qua|cou|rou)"
 )
-_ROAD_WORDS = ("straße ", "strasse ", "str. ", "allee ", "chaussee ", "-weg ", "-platz ", "-gasse ", "-ring ", "-damm ", "-ufer ",
+_ROAD_WORDS = needles("straße ", "strasse ", "str. ", "allee ", "chaussee ", "-weg ", "-platz ", "-gasse ", "-ring ", "-damm ", "-ufer ",
                "-hof ", "-steig ")  # fmt: skip
-_CALLES = ("Calle ", "C/", "Avenida ", "Avda", "Plaza ", "Pza", "Paseo ", "Camino ", "Carretera ", "Ronda ", "C. ", "Rambla ", "Alameda ",
+_CALLES = needles("Calle ", "C/", "Avenida ", "Avda", "Plaza ", "Pza", "Paseo ", "Camino ", "Carretera ", "Ronda ", "C. ", "Rambla ", "Alameda ",
            "Glorieta ", "Travesía ", "Pasaje ")  # fmt: skip
 
 
-def find_addresses(text: str, low: str) -> Iterator[Span]:
+def find_addresses(seen: Seen) -> Iterator[Span]:
+    text = seen.text
     numbered = [match.start() for match in _NUMBERED.finditer(text)]
-    roads = sorted((*positions(low, _ROAD_WORDS), *numbered))
+    roads = sorted((*seen.at(_ROAD_WORDS), *numbered))
     for pattern, at in (
         (_STREETS_DE, roads),
         (_STREETS_EN, numbered),
         (_STREETS_FR, numbered),
         (_STREETS_CH, numbered),
-        (_STREETS_ES, positions(text, _CALLES)),
+        (_STREETS_ES, seen.at_exactly(_CALLES)),
     ):
         for start, end in windows(at, before=80, after=160, length=len(text)):
             for match in pattern.finditer(text, start, end):
                 yield Span(*match.span(), "address")
-    for start, end in windows(positions(low, _STREET_LABELS), before=1, after=160, length=len(text)):
+    for start, end in windows(seen.at(_STREET_LABELS), before=1, after=160, length=len(text)):
         for match in _LABELLED_STREET.finditer(text, start, end):
             yield Span(*match.span("value"), "address")

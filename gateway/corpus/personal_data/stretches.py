@@ -1,8 +1,11 @@
 """Where numbers stand that could mean a person. Ordinary text has few such places, so everything else is skipped."""
 
 import re
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
+
+from gateway.corpus.masking import lowered, positions
+from gateway.corpus.needles import Needles
 
 GAP = r"[ \u00a0\u202f./()\-–]"
 # Six digits and more, however they are grouped. Beginning with a class and not with a look behind makes it fast.
@@ -25,6 +28,37 @@ def digit_stretches(text: str) -> list[Stretch]:
     ]
 
 
-def mentions(low: str, words: Iterable[str]) -> bool:
-    """Whether a label can be in the text at all, so that it need not be looked for before every number."""
-    return any(word in low for word in words)
+_registered: list[str] = []
+
+
+def needles(*words: str) -> tuple[str, ...]:
+    """What stands in or beside what is looked for. All are known before the first text is seen."""
+    _registered.extend(words)
+    return words
+
+
+@lru_cache(maxsize=1)
+def _known() -> Needles:
+    return Needles(_registered)
+
+
+class Seen:
+    """A text, and which needles may stand in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.low = lowered(text)
+        self._standing = _known().standing(_known().look(text))
+
+    def mentions(self, words: tuple[str, ...]) -> bool:
+        return not self._standing.isdisjoint(words) and any(word in self.low for word in words)
+
+    def at(self, words: tuple[str, ...]) -> list[int]:
+        """Where they begin, in small letters or capital ones."""
+        return positions(self.low, self._standing.intersection(words)) if self._among(words) else []
+
+    def at_exactly(self, words: tuple[str, ...]) -> list[int]:
+        return positions(self.text, self._standing.intersection(words)) if self._among(words) else []
+
+    def _among(self, words: tuple[str, ...]) -> bool:
+        return not self._standing.isdisjoint(words)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from gateway.corpus.masking import Span, positions, windows
 from gateway.corpus.secrets.codes import CODES
@@ -180,13 +181,15 @@ STRUCTURES = (
 
 def find_structures(text: str, low: str, standing: frozenset[str]) -> Iterator[Span]:
     """`low` is the text in lower case, and no other anchors than these are in it."""
-    hits: dict[tuple[str, ...], list[int]] = {}
+    hits: dict[str, list[int]] = {}
     for form in STRUCTURES:
         if standing.isdisjoint(form.anchors):
             continue
-        if form.anchors not in hits:
-            hits[form.anchors] = positions(low, standing.intersection(form.anchors))
-        around = windows(hits[form.anchors], before=form.before, after=form.after, length=len(text))
+        anchors = standing.intersection(form.anchors)
+        for anchor in anchors - hits.keys():
+            hits[anchor] = positions(low, (anchor,))
+        at = sorted(chain.from_iterable(hits[anchor] for anchor in anchors))
+        around = windows(at, before=form.before, after=form.after, length=len(text))
         for start, end in around:
             for match in form.pattern.finditer(text, start, end):
                 if form.is_secret(match["value"]):
