@@ -45,6 +45,8 @@ def find_in_columns(text: str, labels: Iterable[Label]) -> Iterator[Span]:
         if is_pair(text, line_start, line_end, delimiter, label):
             yield from paired(text, line_start, line_end, delimiter, label)
             continue
+        if _is_below_a_row(text, line_start, line_end, delimiter):
+            continue
         rows = list(
             _rows(text, line_end + 1, delimiter, len(_between(text, line_start, line_end, delimiter)))
         )
@@ -56,6 +58,23 @@ def _delimiter(line: str) -> str | None:
     found = next((sign for sign in _DELIMITERS if sign in line), None)
     # A comma at the end is a list in code.
     return None if found is None or (found in ",;" and line.rstrip().endswith(found)) else found
+
+
+def _is_below_a_row(text: str, start: int, end: int, delimiter: str) -> bool:
+    """`password` in a table that describes fields is no head: over it stands another row. One with a rule below it is."""
+    if delimiter in ",;":
+        return False
+    count = text.count(delimiter, start, end)
+    if _RULE.fullmatch(text, end, _line_end(text, end + 1)) and end + 1 < len(text) and text[end + 1] != "\n":
+        return False
+    for _ in range(2):
+        if start == 0:
+            return False
+        above = text.rfind("\n", max(0, start - _WIDEST), start - 1) + 1
+        if not _RULE.fullmatch(text, above, start):
+            return text.count(delimiter, above, start) == count
+        start = above
+    return False
 
 
 def _is_head(text: str, head: tuple[int, int], label: Label) -> bool:

@@ -36,6 +36,7 @@ _STAND_IN = re.compile(
     | (?:[.~]?/|[A-Za-z]:\\)[\w.\-]*(?:[/\\][a-z][\w.\-]*)+             # a path
     | [*•●·xX.…_\-#?=~+0]+
     | \d{1,4}[./:\-]\d{1,2}(?:[./:\-]\d{1,4})?(?:T\d.*)?                 # a date or a time
+    | (?i:u?int|float|double|decimal|(?:var)?char|string|str|bytes?)[_\-]?\d{1,4}  # a type
     | 0x[0-9A-Fa-f]{1,8} | \#[0-9A-Fa-f]{3,8}                             # a constant, a colour
     | \d+(?:[.,]\d+)?(?:%|[a-zA-Z]{1,3}) | v?\d+(?:\.\d+)+               # 30s, 12px, 1.2.3
     """,

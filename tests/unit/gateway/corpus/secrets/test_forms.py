@@ -139,6 +139,7 @@ TABLES = {
         "Blauwal77",
     ],
     "| Passwort (neu) | User |\n|---|---|\n| Blauwal77 | anna |": ["Blauwal77"],
+    "| Accounts | 2026 |\n| User | Password |\n|---|---|\n| anna | zander |": ["zander"],
     "INSERT INTO users (name, password) VALUES ('anna', 'zander'), ('bob', 'Blauwal77');": [
         "zander",
         "Blauwal77",
@@ -187,6 +188,9 @@ def test_an_encrypted_vault_is_found():
         "my $pwd = $ftp->pwd;",
         ":type credential: ~azure.core.credentials.AzureKeyCredential",
         "The password is\nrequired, and the password's length is 12 characters.",
+        "| Field | Type | Required |\n|---|---|---|\n| password | string | yes |\n| token | uint64 | no |\n| delivery | int | no |",
+        "| Champ | Description |\n|---|---|\n| mot de passe | 8 caractères minimum |\n| moteur | facultatif |",
+        "Feld\tTyp\tPflicht\npassword\tvarchar60\tja\nlieferung\tint\tnein",
         "| Password policy | Version |\n|---|---|\n| Blauwal77 | A1b2c3 |",
         "Tokens   Model\n4096     gpt4o-mini2\n",
         "INSERT INTO users (name, password) VALUES ('Blauwal77', NULL), ('Ostern26', '');",
