@@ -71,6 +71,9 @@ async def test_a_disconnected_account_says_when_and_leads_to_its_receipt(
         assert "2026-01-02" not in page, path
         assert f'href="/receipts/{receipt_id}"' in page, path
         assert (await browser.get(f"/receipts/{receipt_id}")).status_code == 200
+    async with db.tenant_session(mandate.id) as session:
+        await session.execute(text("""UPDATE mandate SET policy = '{"legalHold": true}'"""))
+    assert "A legal hold keeps what is left" in (await browser.get(f"/receipts/{receipt_id}")).text
     assert (await browser.get(f"/v1/connections/{made}")).json()["receiptId"] == str(receipt_id)
 
 

@@ -315,6 +315,23 @@ async def test_a_local_owner_who_was_removed_is_back_with_the_next_start(
         first = again
 
 
+async def test_under_a_legal_hold_neither_an_account_nor_a_mandate_is_deleted(
+    client: httpx.AsyncClient, mandate: TestMandate, other_mandate: TestMandate
+) -> None:
+    held = await client.patch("/v1/policy", json={"legalHold": True}, headers=other_mandate.auth())
+    assert held.status_code == 200
+    member = other_mandate.users["member"]
+    for path, headers in (
+        (f"/v1/users/{member}", other_mandate.auth()),
+        (f"/v1/mandates/{other_mandate.id}", mandate.auth("operator")),
+    ):
+        refused = await client.delete(path, headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (409, "erasure.held"), path
+    left = await client.delete(f"/v1/members/{member}", headers=other_mandate.auth())
+    assert left.status_code == 204  # who leaves is out all the same
+    assert (await client.get(f"/v1/users/{member}", headers=other_mandate.auth())).status_code == 200
+
+
 async def test_an_emptied_mandate_can_be_deleted_with_all_that_leads_to_it(
     client: httpx.AsyncClient, mandate: TestMandate, other_mandate: TestMandate, db: Database
 ) -> None:
