@@ -47,7 +47,7 @@ async def load_for_parsing(session: AsyncSession, document_ids: Sequence[UUID]) 
             """
             SELECT d.id, d.revision, d.mime_type, d.language, d.title, d.uri, d.source_kind, d.source_id, d.content_form,
                    d.neutralize, d.blob_sha256, d.size, d.connection_id, d.data_source_id, d.scope, d.user_id,
-                   d.feature_instance_id, d.feature_code, d.tags, d.metadata, b.data
+                   d.feature_instance_id, d.feature_code, d.tags, d.metadata, d.created_at, b.data
             FROM document d JOIN blob b ON b.mandate_id = d.mandate_id AND b.sha256 = d.blob_sha256
             WHERE d.mandate_id = :mandate_id AND d.id = ANY(:ids)
             """

@@ -138,7 +138,13 @@ async def test_an_attachment_whose_kind_has_had_its_time_does_not_come_back_with
     async with db.tenant_session(tenant.mandate_id) as session:
         await reindex(session, handle.document_id)
     await bench.drain(tenant)
-    assert [row.source_kind for row in await rows_of(db, tenant, DOCUMENTS)] == ["outlook_message"]
+    found = await rows_of(db, tenant, DOCUMENTS)
+    assert [(row.source_kind, row.status, row.revision) for row in found] == [
+        ("outlook_message", "indexed", 2)
+    ]
+    await rows_of(db, tenant, "UPDATE document SET created_at = now() - interval '29 days' RETURNING 1")
+    await hand_in(bench, tenant, message(("a.txt", b"a note"), subject="zu dieser Zeit"))
+    assert len(await rows_of(db, tenant, DOCUMENTS)) == 2
 
 
 async def test_mails_inside_mails_are_opened_three_deep(db, tenant, bench):
