@@ -40,7 +40,7 @@ def find_in_columns(text: str, labels: Iterable[Label]) -> Iterator[Span]:
             continue
         column = len(_between(text, line_start, label.start, delimiter))
         head = _cell(text, line_start, line_end, delimiter, column)
-        if head is None or not _is_head(text, head, label):
+        if head is None or not is_head(text, head, label):
             continue
         if is_pair(text, line_start, line_end, delimiter, label):
             yield from paired(text, line_start, line_end, delimiter, label)
@@ -77,7 +77,7 @@ def _is_below_a_row(text: str, start: int, end: int, delimiter: str) -> bool:
     return False
 
 
-def _is_head(text: str, head: tuple[int, int], label: Label) -> bool:
+def is_head(text: str, head: tuple[int, int], label: Label) -> bool:
     """The cell says nothing else, or only which secret it is, or `User / Password`."""
     start, end = head
     if (start, end) == (label.start, label.end):

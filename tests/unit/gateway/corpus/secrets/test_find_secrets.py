@@ -237,6 +237,10 @@ def test_megabytes_a_second(capsys: pytest.CaptureFixture[str]):
         "net use ",
         "auth=('",
         "postgres://a:",
+        "password  x\n",
+        "- passwords:\n",
+        "insert into a (password) values ('b'),",
+        "insert into a (password, ",
     ],
 )
 def test_the_time_grows_with_the_text_and_not_faster(unit: str):

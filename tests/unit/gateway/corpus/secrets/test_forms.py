@@ -127,6 +127,7 @@ TABLES = {
     "====== ==========\nuser   password\n====== ==========\nanna   Ostern#26\n====== ==========\n": [
         "Ostern#26"
     ],
+    "User    Old password    New password\nanna    Ostern#26       Blauwal77\n": ["Ostern#26", "Blauwal77"],
     "+------+----------+\n| user | password |\n+------+----------+\n| anna | zander |\n+------+----------+": [
         "zander"
     ],
