@@ -41,6 +41,7 @@ class PoolUnavailable(Exception):
     """No child could be started, or it was killed from outside: our trouble, not the file's. Worth another try."""
 
 
+OUT_OF_MEMORY = 72  # exit code of a child that had none left to say so
 _LOADER_FAILED = 127  # how the dynamic loader leaves when there is no memory left for it
 
 
@@ -48,7 +49,11 @@ def from_exit(status: int) -> ChildFailed:
     """What the exit status of a child that ended without an answer means (negative: the signal that ended it)."""
     if status in {-signal.SIGPROF, -signal.SIGXCPU}:
         return ChildFailed("too_slow", "used up its processor time")
-    if status in {-signal.SIGABRT, _LOADER_FAILED}:  # native code aborts when an allocation fails
+    if status in {
+        -signal.SIGABRT,
+        _LOADER_FAILED,
+        OUT_OF_MEMORY,
+    }:  # native code aborts when an allocation fails
         return ChildFailed("too_large", "ran out of memory")
     if status == -signal.SIGXFSZ:
         return ChildFailed("output_limit", "wrote a file larger than allowed")

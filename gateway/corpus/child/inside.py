@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gateway.corpus.child import confinement, frames
-from gateway.corpus.child.failures import TaskFailed
+from gateway.corpus.child.failures import OUT_OF_MEMORY, TaskFailed
 from gateway.corpus.child.limits import Limits
 
 NOT_CONFINED = 71  # exit code of a child that could not take on its limits and so touched nothing
@@ -72,6 +72,8 @@ def live(
             if not stays:
                 break
         code = 0
+    except MemoryError:  # so little is left that not even an answer fits
+        code = OUT_OF_MEMORY
     finally:
         os._exit(code)
 
@@ -106,12 +108,12 @@ def _answer(
     """Run one task and send its records but the last, which comes back; the reason and detail of a failure, or nothing."""
     _crash_point()
     size = len(payload) if isinstance(payload, bytes) else os.fstat(payload).st_size
-    limits.grant(size)
+    limits.grant(size, task["secondsPerMib"])
     last = b""
     try:
         if size == 0:
             return last, {"reason": "empty", "detail": "zero bytes"}
-        for record in handler(task, payload if isinstance(payload, bytes) else _mapped(payload)):
+        for record in handler(task["task"], payload if isinstance(payload, bytes) else _mapped(payload)):
             if last:
                 frames.send(channel, last)
             last = frames.pack(frames.RECORD, record)

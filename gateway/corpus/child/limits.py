@@ -36,7 +36,7 @@ class Limits:
         resource.setrlimit(resource.RLIMIT_CPU, (self.cpu_seconds, cpu_hard))
         resource.setrlimit(resource.RLIMIT_AS, (self.memory_bytes, self.memory_bytes))
 
-    def grant(self, size: int) -> None:
+    def grant(self, size: int, seconds_per_mib: float | None = None) -> None:
         """What a file of this size may use. A resident child gets it anew for each task; the hard limits still end it.
 
         Processor time is counted by a timer that begins here. A limit on the whole life would have to know what was used
@@ -44,9 +44,8 @@ class Limits:
         """
         memory = min(self.memory_bytes, self.memory_bytes_at_first + self.memory_bytes_per_byte * size)
         resource.setrlimit(resource.RLIMIT_AS, (memory, self.memory_bytes))
-        seconds = min(
-            self.cpu_seconds, self.cpu_seconds_at_first + int(self.cpu_seconds_per_mib * size / MIB)
-        )
+        share = self.cpu_seconds_per_mib if seconds_per_mib is None else seconds_per_mib
+        seconds = min(self.cpu_seconds, self.cpu_seconds_at_first + int(share * size / MIB))
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
         signal.setitimer(signal.ITIMER_PROF, seconds + 1)

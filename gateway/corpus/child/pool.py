@@ -87,15 +87,17 @@ class ChildPool:
         folder: bool = False,
         office: bool = False,
         wing: str = HOUSE,
+        seconds_per_mib: float | None = None,
     ) -> list[dict[str, Any]]:
-        """The records the handler yields for this task. `payload` is bytes, a path or an open descriptor.
+        """The records the handler yields for this task. `payload` is bytes, a path or an open descriptor. `seconds_per_mib` of
+        processor time, where the limits' own are too few.
 
         For an isolated one: `folder`, it may write files, into a folder of its own; `office`, there LibreOffice may be run;
         `wing`, it needs this module. Resident children always have a folder.
 
         Raises ChildFailed with the file's reason, or PoolUnavailable when no child could be had.
         """
-        request = frames.pack(frames.TASK, task)
+        request = frames.pack(frames.TASK, {"task": task, "secondsPerMib": seconds_per_mib})
         if len(request) > frames.TASK_BYTES:
             raise ValueError("a task is a short description; the content belongs in the payload")
         async with self._slots:

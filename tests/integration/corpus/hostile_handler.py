@@ -18,6 +18,8 @@ from typing import Any
 import gateway.corpus.child
 from gateway.corpus.child import TaskFailed, frames
 
+HOARD: list[bytes] = []
+
 
 def handle(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     yield from ACTIONS[task["do"]](task, payload)
@@ -47,6 +49,14 @@ def _say_much(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict
 def _take_memory(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
     taken = bytearray(task["bytes"])
     yield {"taken": len(taken)}
+
+
+def _take_all_memory(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:
+    for size in (1 << 20, 1 << 12, 1 << 6):
+        with suppress(MemoryError):
+            while True:
+                HOARD.append(bytes(size))
+    yield {"bytes": bytes(1 << 16)}
 
 
 def _abort(task: dict[str, Any], payload: bytes | mmap.mmap) -> Iterator[dict[str, Any]]:

@@ -140,6 +140,12 @@ async def test_a_large_file_may_use_more_time_than_a_small_one():
             await pool.run(task, b"small", isolated=True)
         assert refused.value.reason == "too_slow"
         assert await pool.run(task, bytes(8 * MIB), isolated=True)
+        assert await pool.run(task, bytes(2 * MIB), isolated=True, seconds_per_mib=5.0)
+
+
+async def test_a_child_without_memory_for_an_answer_is_too_large(pool):
+    assert (await failure(pool, "take_all_memory")).reason == "too_large"
+    assert (await failure(pool, "take_all_memory", isolated=False)).reason == "too_large"
 
 
 async def test_native_code_that_aborts_for_want_of_memory_is_too_large(pool):

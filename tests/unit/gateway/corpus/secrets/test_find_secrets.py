@@ -187,7 +187,7 @@ def test_megabytes_a_second(capsys: pytest.CaptureFixture[str]):
     took, floor = looked - began, time.process_time() - looked
     with capsys.disabled():
         print(f"\nsecrets: {len(text) / 1e6 / took:.1f} MB/s, {took / floor:.1f} times splitting into words")
-    assert took < 20 * floor  # 9 when every word is new, 5 later
+    assert took < 30 * floor  # 11 to 15 when every word is new, up to 20 beside busy cores
 
 
 @pytest.mark.parametrize(
