@@ -82,13 +82,18 @@ def tsv(rng: random.Random) -> bytes:
 
 
 def code(rng: random.Random) -> bytes:
-    """A module of eighty functions."""
-    parts = [
-        f'def {rng.choice(_WORDS)}_{n}(value):\n    """{sentence(rng)}"""\n'
-        f"    for {rng.choice(_WORDS)} in range({n}):\n        value += {n}\n    return value\n\n\n"
-        for n in range(80)
-    ]
-    return "".join(parts).encode()
+    """A module of eighty functions, a dozen lines each."""
+    functions: list[str] = []
+    for n in range(80):
+        names = [f"{rng.choice(_WORDS)}_{rng.choice(_WORDS)}" for _ in range(10)]
+        body = "".join(
+            f"    {name} = {rng.choice(names)}({rng.choice(_WORDS)}, {rng.randrange(1000)})\n"
+            for name in names
+        )
+        functions.append(
+            f'def {names[0]}_{n}(value):\n    """{sentence(rng)}"""\n{body}    return value\n\n\n'
+        )
+    return "".join(functions).encode()
 
 
 def rst(rng: random.Random) -> bytes:
