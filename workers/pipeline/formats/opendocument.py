@@ -19,6 +19,7 @@ from workers.pipeline.zip_guard import check_zip
 _TABLE, _OFFICE, _SVG = f"{{{_NS}table:1.0}}", f"{{{_NS}office:1.0}}", f"{{{_NS}svg-compatible:1.0}}"
 _DRAW, _PRESENTATION = f"{{{_NS}drawing:1.0}}", f"{{{_NS}presentation:1.0}}"
 _BOX = f"{_DRAW}text-box"
+_NO_NUMBER = "<number>"  # what stands where a slide's number will be
 _MOST_REPEATS = 100  # a repeat count may be anything
 _DEEPEST_TABLE = 10
 
@@ -178,13 +179,17 @@ class _Walker:
                 self._comments.append(self._joined(element))
             elif tag in {f"{_SVG}title", f"{_SVG}desc"}:
                 pieces.append(f"\n{' '.join((element.text or '').split())}\n")
-            elif tag not in {"", _BOX} and not self._styles.hides(element):
+            elif not self._is_unread(element, tag):
                 pieces.append(element.text or "")
                 stack.append(iter(element))
                 tails.append(element.tail or "")
                 continue
             pieces.append(element.tail or "")
         return "".join(pieces)
+
+    def _is_unread(self, element: Any, tag: str) -> bool:
+        no_number = tag == f"{_TEXT}page-number" and element.text == _NO_NUMBER
+        return no_number or tag in {"", _BOX} or self._styles.hides(element)
 
 
 def _head(table: Any) -> range:

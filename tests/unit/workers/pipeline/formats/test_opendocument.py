@@ -164,3 +164,15 @@ def test_a_remark_on_a_slide_is_a_comment_on_it():
         2,
         "Comments",
     )
+
+
+def test_the_place_of_a_slides_number_is_none_of_its_words():
+    box = "<draw:frame><draw:text-box>{}</draw:text-box></draw:frame>"
+    number = box.format(p("<text:page-number>&lt;number&gt;</text:page-number>"))
+    notes = f"<presentation:notes>{box.format(p('Breathe.'))}{number}</presentation:notes>"
+    page = f"<draw:page>{box.format(p('Plan'))}{notes}</draw:page>"
+    content = f"<office:body><office:presentation>{page}</office:presentation></office:body>"
+    assert extract(Source(open_document(ODP, content), ODP), FORMATS["odp"]).text.split() == [
+        "Plan",
+        "Breathe.",
+    ]
