@@ -45,7 +45,7 @@ class Servers:
         self._closed = True
         if self._closing is not None:
             self._closing.cancel()
-        for wing, changing in self._changing.items():
+        for wing, changing in list(self._changing.items()):
             async with changing:
                 if wing in self._links:
                     await self._links.pop(wing).aclose()
