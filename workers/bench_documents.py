@@ -15,7 +15,7 @@ _WORDS = (
 )  # fmt: skip
 
 _OPENDOCUMENT = "application/vnd.oasis.opendocument."
-_NAMESPACES = ("office", "text", "table", "draw")
+_NAMESPACES = {"office": "office", "text": "text", "table": "table", "draw": "drawing"}
 
 
 def sentence(rng: random.Random, words: int = 14) -> str:
@@ -246,9 +246,9 @@ MAKERS: dict[str, tuple[str, Callable[[random.Random], bytes]]] = {
 
 def _opendocument(kind: str, body: str) -> bytes:
     names = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in _NAMESPACES
+        f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for short, name in _NAMESPACES.items()
     )
-    names = names.replace("xmlns:draw:1.0", "xmlns:drawing:1.0")
     content = (
         f"<office:document-content {names}><office:body><office:{kind}>{body}</office:{kind}>"
         "</office:body></office:document-content>"

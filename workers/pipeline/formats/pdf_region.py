@@ -61,7 +61,7 @@ class PageRegion:
         boxes = _blocks(self.line_boxes(start, end))
         if not boxes:
             return {"bbox": None, "boxes": []}
-        return {"bbox": _rounded(_union(boxes)), "boxes": [_rounded(box) for box in boxes]}
+        return {"bbox": _rounded(union(boxes)), "boxes": [_rounded(box) for box in boxes]}
 
     def line_boxes(self, start: int, end: int) -> list[Box]:
         """One box per line piece that [start, end) touches, in reading order."""
@@ -137,7 +137,7 @@ def joined(boxes: Sequence[Box]) -> list[Box]:
     lines: list[Box] = []
     for box in boxes:
         if lines and _same_line(lines[-1], box):
-            lines[-1] = _union([lines[-1], box])
+            lines[-1] = union([lines[-1], box])
         else:
             lines.append(box)
     return lines
@@ -155,21 +155,21 @@ def _blocks(lines: Sequence[Box]) -> list[Box]:
     blocks: list[list[Box]] = []
     for line in lines:
         if blocks and _under(blocks[-1][-1], line):
-            whole = _union([*blocks[-1], line])
-            if not any(_meet(whole, _union(other)) for other in blocks[-1 - _NEAR : -1]):
+            whole = union([*blocks[-1], line])
+            if not any(_meet(whole, union(other)) for other in blocks[-1 - _NEAR : -1]):
                 blocks[-1].append(line)
                 continue
-        if blocks and _meet(_union(blocks[-1]), line):
+        if blocks and _meet(union(blocks[-1]), line):
             blocks[-1:] = _apart(blocks[-1], line)
         blocks.append([line])
-    return [_union(block) for block in blocks]
+    return [union(block) for block in blocks]
 
 
 def _apart(block: list[Box], line: Box) -> list[list[Box]]:
     """In two, so that neither is around the line."""
     for middle in range(len(block) - 1, 0, -1):
         halves = [block[:middle], block[middle:]]
-        if not any(_meet(_union(half), line) for half in halves):
+        if not any(_meet(union(half), line) for half in halves):
             return halves
     return [block]
 
@@ -187,7 +187,7 @@ def _under(upper: Box, lower: Box) -> bool:
     return -0.5 * height < gap < height and overlap > 0.5 * narrower
 
 
-def _union(boxes: Sequence[Box]) -> Box:
+def union(boxes: Sequence[Box]) -> Box:
     return (
         min(box[0] for box in boxes),
         min(box[1] for box in boxes),

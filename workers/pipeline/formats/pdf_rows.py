@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 
-from workers.pipeline.formats.pdf_region import Box, joined
+from workers.pipeline.formats.pdf_region import Box, joined, union
 
 NEW_LINE, NEXT_CELL, GOES_ON = "\n", "\t", " "
 _INDENT = 2  # heights; what begins further left than the cell is below the table
@@ -47,12 +47,12 @@ class _Row:
 
     def add(self, cell: list[Line]) -> None:
         self.cells.append(cell)
-        self.box = _union([self.box, around(cell)])
+        self.box = union([self.box, around(cell)])
 
 
 def around(lines: Sequence[Line]) -> Box:
     boxes = [box for line in lines for box in line.boxes] or [line.box for line in lines]
-    return _union(boxes)
+    return union(boxes)
 
 
 def beside(one: Box, other: Box) -> bool:
@@ -221,12 +221,3 @@ def _overlap(one: Box, other: Box) -> bool:
     """Whether they share more of the page's height than letters that reach below their line."""
     shared = min(one[3], other[3]) - max(one[1], other[1])
     return shared > 0.4 * min(one[3] - one[1], other[3] - other[1], 12)
-
-
-def _union(boxes: Sequence[Box]) -> Box:
-    return (
-        min(box[0] for box in boxes),
-        min(box[1] for box in boxes),
-        max(box[2] for box in boxes),
-        max(box[3] for box in boxes),
-    )
